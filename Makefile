@@ -1,0 +1,71 @@
+LINT_VERSION := v2.12.2
+VULN_VERSION := v1.9.0
+FUZZTIME     ?= 30s
+
+# Root first: what fails there explains most of what fails elsewhere.
+MODULES ?= . $(patsubst %/go.mod,%,$(wildcard */go.mod */*/go.mod))
+LINT    := $(CURDIR)/bin/$(LINT_VERSION)/golangci-lint
+
+# each runs a command in every module, and stops at the first that fails.
+each = for module in $(MODULES); do (cd "$$module" && $(1)) || exit 1; done
+
+.PHONY: help
+help: ## Show this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: test
+test: ## Run all tests; without a database its tests are skipped and named
+	@race=-race; \
+	go build -race runtime/race 2>/dev/null || { race=; echo "race detection is off: it needs cgo and a C compiler"; }; \
+	$(call each,go test $$race -shuffle=on -count=1 ./...)
+
+.PHONY: lint
+lint: $(LINT) ## Run golangci-lint in every module
+	@$(call each,$(LINT) run --config "$(CURDIR)/.golangci.yml" ./...)
+
+.PHONY: fmt
+fmt: $(LINT) ## Format every module
+	@$(call each,$(LINT) fmt --config "$(CURDIR)/.golangci.yml" ./...)
+
+.PHONY: vet
+vet: ## Run go vet in every module
+	@$(call each,go vet ./...)
+
+.PHONY: tidy
+tidy: ## Run go mod tidy in every module
+	@$(call each,go mod tidy)
+
+.PHONY: tidy-check
+tidy-check: ## Fail where go mod tidy would change something
+	@$(call each,go mod tidy -diff)
+
+.PHONY: vuln
+vuln: ## Look for known vulnerabilities (needs the online database)
+	@$(call each,go run golang.org/x/vuln/cmd/govulncheck@$(VULN_VERSION) ./...)
+
+.PHONY: examples
+examples: ## Run the examples that need nothing but Go
+	go run -C _examples ./quickstart
+
+.PHONY: check
+check: test lint vet tidy-check examples ## Run what CI runs
+
+.PHONY: fuzz
+fuzz: ## Run each fuzz target for FUZZTIME (30s)
+	@targets=$$(go test -list '^Fuzz' ./...) || { echo "$$targets"; exit 1; }; \
+	echo "$$targets" | \
+	awk '/^Fuzz/ { name[n++] = $$1 } /^ok/ { while (n) print $$2, name[--n] }' | \
+	while read -r pkg name; do \
+		go test -run '^$$' -fuzz "^$$name\$$" -fuzztime $(FUZZTIME) "$$pkg" </dev/null || exit 1; \
+	done
+
+.PHONY: bench
+bench: ## Run the benchmarks, with allocations
+	go test -run '^$$' -bench . -benchmem ./...
+
+.PHONY: services
+services: ## Start the databases and brokers of the integration tests
+	docker compose up --detach --wait
+
+$(LINT):
+	GOFLAGS= GOBIN="$(@D)" go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(LINT_VERSION)
