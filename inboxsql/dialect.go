@@ -1,0 +1,130 @@
+package inboxsql
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+)
+
+// Dialect names the SQL that a database speaks.
+type Dialect string
+
+// The dialects.
+const (
+	Postgres Dialect = "postgres"
+	MySQL    Dialect = "mysql" // MariaDB too
+	SQLite   Dialect = "sqlite"
+)
+
+// dialect is all that differs between databases: text, and what their errors
+// and transactions mean.
+type dialect struct {
+	name Dialect
+
+	// quote encloses an identifier.
+	quote string
+
+	// sqlxName is a driver name that sqlx knows the bind variables of, for the
+	// transactions that handlers get when they gave us a plain *sql.DB.
+	sqlxName string
+
+	// drivers are the package paths of drivers, and the names they register.
+	drivers []string
+
+	statements
+
+	// bind makes a column value of a key part.
+	bind func(string) any
+
+	// waiting returns the claim that waits for another delivery for at most the
+	// given time, zero or less: not at all, and its arguments after the row.
+	waiting func(s *statements, wait time.Duration) (claim string, args []any)
+
+	// clientWait says that the server cannot bound the claim's wait, so that it
+	// has to be cut off from here, which costs the connection.
+	clientWait func(server string) bool
+
+	// classify says what an error of the driver means, by its code.
+	classify func(error) errorKind
+
+	// inTx reports whether the connection is still in the transaction that the
+	// store began. Nil: COMMIT tells.
+	inTx func(ctx context.Context, tx *sqlx.Tx, server string) (bool, error)
+
+	// silentCommit says that COMMIT succeeds without a transaction to commit.
+	silentCommit bool
+}
+
+// statements are whole; {table} and {index} are put in once, at construction.
+type statements struct {
+	claim    string   // row: consumer, source, message_id, event_type, fingerprint, outcome
+	claims   []string // the claim by whole seconds of waiting, where {wait} is a literal in it
+	entry    string   // of a key
+	keep     string   // result, produced, then the key; the claim of this connection only
+	orphan   string   // empty, or: is the committed row of a key the claim of this connection?
+	unclaim  string   // empty, or: removes that row
+	describe string   // the table: column, limit in bytes or 0, flaw or '', server
+	advise   string   // settings: fatal, problem, remedy
+	lock     string   // empty, or: serializes CreateTable within a transaction
+}
+
+func dialects() []*dialect { return []*dialect{postgres(), mysql(), sqlite()} }
+
+func dialectNamed(name Dialect) (*dialect, error) {
+	for _, d := range dialects() {
+		if d.name == name {
+			return d, nil
+		}
+	}
+	return nil, fmt.Errorf("inboxsql: unknown dialect %q: set Config.Dialect to inboxsql.Postgres, MySQL or SQLite", name)
+}
+
+// dialectOf finds the dialect by the package of the driver, which users cannot
+// rename, then by the name that the database was opened under.
+func dialectOf(db *sqlx.DB) (*dialect, error) {
+	typ := reflect.TypeOf(db.Driver())
+	for typ.Kind() == reflect.Pointer {
+		typ = typ.Elem()
+	}
+	for _, d := range dialects() {
+		if slices.Contains(d.drivers, typ.PkgPath()) || slices.Contains(d.drivers, db.DriverName()) {
+			return d, nil
+		}
+	}
+	return nil, fmt.Errorf("inboxsql: cannot tell the SQL dialect from driver %s (a wrapped driver?): set Config.Dialect to inboxsql.Postgres, MySQL or SQLite", typ)
+}
+
+// prepare returns d with the names of one table in its statements.
+func (d *dialect) prepare(table string) *dialect {
+	schema, name := "", table
+	if i := strings.IndexByte(table, '.'); i >= 0 {
+		schema, name = table[:i], table[i+1:]
+	}
+	fill := strings.NewReplacer("{table}", d.ident(table), "{schema}", schema, "{name}", name)
+	p := *d
+	for _, text := range []*string{&p.claim, &p.entry, &p.keep, &p.orphan, &p.unclaim, &p.describe, &p.advise} {
+		*text = fill.Replace(*text)
+	}
+	if strings.Contains(p.claim, "{wait}") {
+		p.claims = make([]string, longestWait+1)
+		for seconds := range p.claims {
+			p.claims[seconds] = strings.ReplaceAll(p.claim, "{wait}", strconv.Itoa(seconds))
+		}
+	}
+	return &p
+}
+
+// longestWait bounds, in seconds, one statement that has its wait as a literal; a
+// longer wait is made of several.
+const longestWait = 60
+
+// ident quotes a validated name or schema.name.
+func (d *dialect) ident(table string) string {
+	return d.quote + strings.ReplaceAll(table, ".", d.quote+"."+d.quote) + d.quote
+}

@@ -1,0 +1,119 @@
+package inboxsql
+
+import (
+	"context"
+	"database/sql"
+	"strings"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+)
+
+// The first comment is code on MariaDB and nothing on MySQL, which cannot bound
+// one statement; there the driver does it. IGNORE answers 0 rows for a duplicate
+// whatever clientFoundRows is, but would cut an id that is too long: the length
+// is checked before. The variable remembers which row is this connection's
+// claim, as a deadlock or DDL can end the transaction without a word.
+const mysqlClaim = `/*M!100301 SET STATEMENT innodb_lock_wait_timeout={wait} FOR */ INSERT IGNORE INTO {table}
+(consumer, source, message_id, event_type, received_at, processed_at, fingerprint, outcome)
+VALUES (?, ?, ?, ?, UTC_TIMESTAMP(6), @inbox_claim := UTC_TIMESTAMP(6), ?, ?)`
+
+const mysqlEntry = `SELECT event_type, fingerprint, outcome, result, produced,
+       TIMESTAMPDIFF(MICROSECOND, '1970-01-01', received_at),
+       TIMESTAMPDIFF(MICROSECOND, '1970-01-01', processed_at),
+       TIMESTAMPDIFF(MICROSECOND, processed_at, UTC_TIMESTAMP(6))
+FROM {table} WHERE consumer = ? AND source = ? AND message_id = ?`
+
+const mysqlKeep = `UPDATE {table} SET result = ?, produced = ?
+WHERE consumer = ? AND source = ? AND message_id = ? AND processed_at = CAST(@inbox_claim AS DATETIME(6))`
+
+const mysqlOrphan = `SELECT COUNT(*) FROM {table}
+WHERE consumer = ? AND source = ? AND message_id = ? AND processed_at = CAST(@inbox_claim AS DATETIME(6))`
+
+const mysqlUnclaim = `DELETE FROM {table}
+WHERE consumer = ? AND source = ? AND message_id = ? AND processed_at = CAST(@inbox_claim AS DATETIME(6))`
+
+// Without the unique key INSERT IGNORE would find no duplicate at all.
+const mysqlDescribe = `SELECT c.column_name, COALESCE(c.character_octet_length, 0),
+       CASE WHEN t.engine <> 'InnoDB' THEN CONCAT('is in a table of engine ', t.engine, ', which does not roll back; ALTER TABLE {table} ENGINE=InnoDB')
+            WHEN c.column_name NOT IN ('consumer', 'source', 'message_id') THEN ''
+            WHEN c.data_type <> 'varbinary' THEN CONCAT('is ', c.column_type, ', which merges ids that differ in case or trailing blanks; make it VARBINARY')
+            WHEN NOT EXISTS (SELECT 1 FROM information_schema.statistics s
+                              WHERE s.table_schema = c.table_schema AND s.table_name = c.table_name AND s.non_unique = 0
+                              GROUP BY s.index_name
+                             HAVING GROUP_CONCAT(s.column_name ORDER BY s.seq_in_index) = 'consumer,source,message_id' AND MAX(s.sub_part) IS NULL)
+            THEN 'is not in a primary key (consumer, source, message_id); add it'
+            ELSE '' END,
+       VERSION()
+FROM information_schema.columns c
+JOIN information_schema.tables t ON t.table_schema = c.table_schema AND t.table_name = c.table_name
+WHERE c.table_schema = COALESCE(NULLIF('{schema}', ''), DATABASE()) AND c.table_name = '{name}'`
+
+const mysqlAdvise = `SELECT 1, 'autocommit is off in this session: a transaction that a deadlock ended would go on unseen', 'remove autocommit=0 from the DSN'
+ FROM DUAL WHERE @@autocommit = 0
+UNION ALL SELECT 1, 'this server is read-only, so that no key can be claimed', 'connect to the primary'
+ FROM DUAL WHERE @@global.read_only = 1
+UNION ALL SELECT 0, 'innodb_flush_log_at_trx_commit is not 1: a crash of the server forgets messages that were acked', 'set it to 1'
+ FROM DUAL WHERE @@global.innodb_flush_log_at_trx_commit <> 1
+UNION ALL SELECT 0, 'no index begins with received_at: removing old keys will read the whole table', 'create the index of inboxsql.Schema'
+ FROM DUAL WHERE NOT EXISTS (SELECT 1 FROM information_schema.statistics
+  WHERE table_schema = COALESCE(NULLIF('{schema}', ''), DATABASE()) AND table_name = '{name}' AND seq_in_index = 1 AND column_name = 'received_at')`
+
+const (
+	mariadbInTx = `SELECT @@in_transaction AND @@autocommit`
+	// MySQL has no such variable. It refuses this statement, which would change
+	// nothing, with error 1568 exactly while a transaction is open.
+	mysqlInTx = `SET TRANSACTION READ WRITE`
+)
+
+func mysql() *dialect {
+	return &dialect{
+		name:     MySQL,
+		quote:    "`",
+		sqlxName: "mysql",
+		drivers:  []string{"github.com/go-sql-driver/mysql", "mysql"},
+		statements: statements{
+			claim:    mysqlClaim,
+			entry:    mysqlEntry,
+			keep:     mysqlKeep,
+			orphan:   mysqlOrphan,
+			unclaim:  mysqlUnclaim,
+			describe: mysqlDescribe,
+			advise:   mysqlAdvise,
+		},
+		bind: func(s string) any { return []byte(s) },
+		waiting: func(s *statements, wait time.Duration) (string, []any) {
+			seconds := int((wait + time.Second - 1) / time.Second)
+			return s.claims[min(max(seconds, 0), longestWait)], nil
+		},
+		clientWait: func(server string) bool { return !isMariaDB(server) },
+		classify: func(err error) errorKind {
+			switch errorNumber(err, "Number") {
+			case 1213:
+				return kindConflict
+			case 1205:
+				return kindLocked
+			case 1146:
+				return kindNoTable
+			case 1406:
+				return kindUnstorable
+			}
+			return kindOther
+		},
+		silentCommit: true,
+		inTx: func(ctx context.Context, tx *sqlx.Tx, server string) (bool, error) {
+			if !isMariaDB(server) {
+				_, err := tx.ExecContext(ctx, mysqlInTx)
+				if errorNumber(err, "Number") == 1568 {
+					return true, nil
+				}
+				return false, err
+			}
+			var in sql.NullBool
+			err := tx.QueryRowContext(ctx, mariadbInTx).Scan(&in)
+			return in.Bool, err
+		},
+	}
+}
+
+func isMariaDB(server string) bool { return strings.Contains(server, "MariaDB") }

@@ -1,0 +1,91 @@
+package inboxsql
+
+import (
+	"strconv"
+	"time"
+)
+
+// The claim bounds its own wait for another delivery of the key and restores
+// the session's lock_timeout before the handler's first statement, in the one
+// statement: the WHERE clause sets it, RETURNING, which runs after the insert,
+// sets it back. MATERIALIZED, or the old value would be read twice. The CASE
+// makes set_config depend on the row, or the planner runs it once too early.
+const postgresClaim = `WITH was AS MATERIALIZED (SELECT current_setting('lock_timeout') AS v)
+INSERT INTO {table} (consumer, source, message_id, event_type, received_at, processed_at, fingerprint, outcome)
+SELECT $1::text, $2::text, $3::text, $4::text, now(), clock_timestamp(), $5::bytea, $6::text FROM was
+WHERE set_config('lock_timeout', CASE WHEN v IS NULL THEN v ELSE $7::text END, true) IS NOT NULL
+ON CONFLICT (consumer, source, message_id) DO NOTHING
+RETURNING set_config('lock_timeout', (SELECT v FROM was), true)`
+
+const postgresEntry = `SELECT event_type, fingerprint, outcome, result, produced,
+       (extract(epoch FROM received_at) * 1000000)::bigint,
+       (extract(epoch FROM processed_at) * 1000000)::bigint,
+       (extract(epoch FROM clock_timestamp() - processed_at) * 1000000)::bigint
+FROM {table} WHERE consumer = $1 AND source = $2 AND message_id = $3`
+
+const postgresKeep = `UPDATE {table} SET result = $1, produced = $2
+WHERE consumer = $3 AND source = $4 AND message_id = $5`
+
+// A limit of characters is taken as one of bytes: no id is longer in characters.
+const postgresDescribe = `SELECT a.attname::text,
+       CASE WHEN t.typname = 'varchar' AND a.atttypmod > 0 THEN a.atttypmod - 4 ELSE 0 END,
+       CASE WHEN a.attname NOT IN ('consumer', 'source', 'message_id') THEN ''
+            WHEN t.typname NOT IN ('text', 'varchar') THEN 'is ' || format_type(a.atttypid, a.atttypmod) || ', which does not keep every id apart; make it text COLLATE "C"'
+            WHEN NOT co.collisdeterministic THEN 'has the nondeterministic collation ' || co.collname || ', which merges ids; make it text COLLATE "C"'
+            ELSE '' END,
+       'postgres'
+FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid LEFT JOIN pg_collation co ON co.oid = a.attcollation
+WHERE a.attrelid = to_regclass('{table}') AND a.attnum > 0 AND NOT a.attisdropped`
+
+const postgresAdvise = `SELECT true, 'this server is a read-only standby, where no key can be claimed', 'connect to the primary'
+ WHERE pg_is_in_recovery()
+UNION ALL SELECT false, 'synchronous_commit is off: a crash of the server forgets messages that were acked', 'set it to on for this role or database'
+ WHERE current_setting('synchronous_commit') = 'off'
+UNION ALL SELECT false, 'fsync is off: a crash of the machine can forget or damage what was acked', 'set fsync = on'
+ WHERE current_setting('fsync') = 'off'
+UNION ALL SELECT false, 'the table is UNLOGGED: a crash of the server empties it, and messages are processed again', 'ALTER TABLE {table} SET LOGGED'
+ FROM pg_class WHERE oid = to_regclass('{table}') AND relpersistence = 'u'
+UNION ALL SELECT false, 'no index begins with received_at: removing old keys will read the whole table', 'create the index of inboxsql.Schema'
+ WHERE NOT EXISTS (SELECT 1 FROM pg_index i JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = i.indkey[0]
+                    WHERE i.indrelid = to_regclass('{table}') AND a.attname = 'received_at')
+UNION ALL SELECT false, 'the default isolation level is ' || current_setting('default_transaction_isolation') || ': concurrent deliveries of one message end in serialization failures and are tried again', 'set Config.TxOptions to READ COMMITTED unless your handlers need more'
+ WHERE current_setting('default_transaction_isolation') <> 'read committed'`
+
+func postgres() *dialect {
+	return &dialect{
+		name:     Postgres,
+		quote:    `"`,
+		sqlxName: "postgres",
+		drivers: []string{
+			"github.com/jackc/pgx/v5/stdlib", "github.com/jackc/pgx/v4/stdlib", "github.com/lib/pq",
+			"postgres", "pgx", "pgx/v5",
+		},
+		statements: statements{
+			claim:    postgresClaim,
+			entry:    postgresEntry,
+			keep:     postgresKeep,
+			describe: postgresDescribe,
+			advise:   postgresAdvise,
+			// The number is arbitrary; IF NOT EXISTS alone fails when two sessions create at once.
+			lock: `SELECT pg_advisory_xact_lock(7305803482631492)`,
+		},
+		bind: func(s string) any { return s },
+		waiting: func(s *statements, wait time.Duration) (string, []any) {
+			// Zero would mean for ever.
+			return s.claim, []any{strconv.FormatInt(max(wait.Milliseconds(), 1), 10) + "ms"}
+		},
+		classify: func(err error) errorKind {
+			switch sqlState(err) {
+			case "40001", "40P01":
+				return kindConflict
+			case "55P03":
+				return kindLocked
+			case "42P01":
+				return kindNoTable
+			case "22001", "22021", "22P05", "54000":
+				return kindUnstorable
+			}
+			return kindOther
+		},
+	}
+}

@@ -1,0 +1,85 @@
+package inboxsql
+
+import (
+	"context"
+	"embed"
+	"fmt"
+	"strings"
+)
+
+// SchemaFS holds the statements that create the table under its default name, as
+// schema/postgres.sql, schema/mysql.sql and schema/sqlite.sql. Text of [Schema]
+// for other names.
+//
+//go:embed schema/*.sql
+var SchemaFS embed.FS
+
+// Schema returns the statements that create the inbox table, and its index,
+// under the given name unless they exist: text for a migration. An empty table
+// is [DefaultTable]. It fails for an unknown dialect and for a name that Config
+// would refuse.
+func Schema(d Dialect, table string) (string, error) {
+	c := Config{Table: table}.withDefaults()
+	if err := c.validate(); err != nil {
+		return "", fmt.Errorf("inboxsql: %w", err)
+	}
+	dialect, err := dialectNamed(d)
+	if err != nil {
+		return "", err
+	}
+	return dialect.schema(c.Table)
+}
+
+func (d *dialect) schema(table string) (string, error) {
+	text, err := SchemaFS.ReadFile("schema/" + string(d.name) + ".sql")
+	if err != nil {
+		return "", fmt.Errorf("inboxsql: schema of %s: %w", d.name, err)
+	}
+	index, on := table+"_received_at", table
+	if i := strings.IndexByte(table, '.'); i >= 0 {
+		if d.name == SQLite { // the schema is written at the index, not at its table
+			on = table[i+1:]
+		} else {
+			index = index[i+1:]
+		}
+	}
+	return strings.NewReplacer(
+		DefaultTable+"_received_at", d.ident(index),
+		"ON "+DefaultTable, "ON "+d.ident(on),
+		DefaultTable, d.ident(table),
+	).Replace(string(text)), nil
+}
+
+// CreateTable creates the table unless it exists, for demos and tests; a
+// production database gets it by migration, from [Schema]. Repeated and
+// concurrent calls are fine. An existing table is not changed, whatever it looks
+// like: [Store.Check] looks at it.
+func (s *Store) CreateTable(ctx context.Context) error {
+	ddl, err := s.dialect.schema(s.cfg.Table)
+	if err != nil {
+		return err
+	}
+	tx, err := s.db.BeginTxx(ctx, nil)
+	if err != nil {
+		return fmt.Errorf("inboxsql: create table %s: %w", s.cfg.Table, err)
+	}
+	defer tx.Rollback() //nolint:errcheck // after Commit it has nothing to do
+	if s.dialect.lock != "" {
+		if _, err := tx.ExecContext(ctx, s.dialect.lock); err != nil {
+			return fmt.Errorf("inboxsql: create table %s: %w", s.cfg.Table, err)
+		}
+	}
+	// One by one: not every driver takes several statements at once.
+	for statement := range strings.SplitSeq(ddl, ";\n") {
+		if strings.TrimSpace(statement) == "" {
+			continue
+		}
+		if _, err := tx.ExecContext(ctx, statement); err != nil {
+			return fmt.Errorf("inboxsql: create table %s: %w", s.cfg.Table, err)
+		}
+	}
+	if err := tx.Commit(); err != nil {
+		return fmt.Errorf("inboxsql: create table %s: %w", s.cfg.Table, err)
+	}
+	return nil
+}

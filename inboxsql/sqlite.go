@@ -1,0 +1,108 @@
+package inboxsql
+
+import (
+	"context"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+)
+
+const sqliteClaim = `INSERT INTO {table} (consumer, source, message_id, event_type, received_at, processed_at, fingerprint, outcome)
+VALUES (?, ?, ?, ?, strftime('%Y-%m-%d %H:%M:%f', 'now'), strftime('%Y-%m-%d %H:%M:%f', 'now'), ?, ?)
+ON CONFLICT (consumer, source, message_id) DO NOTHING`
+
+// Days since noon in 4714 BC, which is what julianday counts, to microseconds
+// since 1970; a double holds them to less than a tenth of a millisecond.
+const sqliteEntry = `SELECT event_type, fingerprint, outcome, result, produced,
+       CAST(ROUND((julianday(received_at) - 2440587.5) * 86400000) AS INTEGER) * 1000,
+       CAST(ROUND((julianday(processed_at) - 2440587.5) * 86400000) AS INTEGER) * 1000,
+       CAST(ROUND((julianday('now') - julianday(processed_at)) * 86400000) AS INTEGER) * 1000
+FROM {table} WHERE consumer = ? AND source = ? AND message_id = ?`
+
+const sqliteKeep = `UPDATE {table} SET result = ?, produced = ?
+WHERE consumer = ? AND source = ? AND message_id = ?`
+
+// A column of another type would turn '007' into 7.
+const sqliteDescribe = `SELECT x.name, 0,
+       CASE WHEN x.name NOT IN ('consumer', 'source', 'message_id') THEN ''
+            WHEN upper(x.type) <> 'TEXT' THEN 'is declared ' || x.type || ', which changes ids; make it TEXT'
+            WHEN EXISTS (SELECT 1 FROM pragma_index_list('{name}', NULLIF('{schema}', '')) l
+                         JOIN pragma_index_xinfo(l.name, NULLIF('{schema}', '')) i
+                         WHERE l.origin = 'pk' AND i.name = x.name AND upper(i.coll) <> 'BINARY')
+            THEN 'has a collation that merges ids; make it BINARY, the default'
+            ELSE '' END,
+       sqlite_version()
+FROM pragma_table_xinfo('{name}', NULLIF('{schema}', '')) x`
+
+const sqliteAdvise = `SELECT 0, 'synchronous is below FULL: a crash of the machine forgets messages that were acked', 'open the database with synchronous FULL'
+ FROM pragma_synchronous WHERE synchronous < 2
+UNION ALL SELECT 0, 'the journal mode is ' || journal_mode || ': a crash in a commit can damage the database', 'open it with journal_mode WAL'
+ FROM pragma_journal_mode WHERE journal_mode IN ('off', 'memory') AND (SELECT file FROM pragma_database_list WHERE name = 'main') <> ''
+UNION ALL SELECT 0, 'busy_timeout is 0: the store itself waits for other writers, but readers and the handlers of other tables fail at once', 'open the database with a busy_timeout of some seconds'
+ FROM pragma_busy_timeout WHERE timeout = 0
+UNION ALL SELECT 0, 'no index begins with received_at: removing old keys will read the whole table', 'create the index of inboxsql.Schema'
+ WHERE NOT EXISTS (SELECT 1 FROM pragma_index_list('{name}', NULLIF('{schema}', '')) l JOIN pragma_index_info(l.name, NULLIF('{schema}', '')) i
+  WHERE i.seqno = 0 AND i.name = 'received_at')`
+
+// A transaction cannot be begun within one, and the refusal changes nothing.
+const sqliteInTx = `BEGIN`
+
+const sqliteEndProbe = `ROLLBACK`
+
+// sqliteError is the general error code: all that tells that COMMIT found no
+// transaction to commit.
+const sqliteError = 1
+
+func sqlite() *dialect {
+	return &dialect{
+		name:     SQLite,
+		quote:    `"`,
+		sqlxName: "sqlite3",
+		drivers: []string{
+			"modernc.org/sqlite", "github.com/mattn/go-sqlite3", "github.com/ncruces/go-sqlite3/driver", "github.com/glebarez/go-sqlite",
+			"sqlite", "sqlite3",
+		},
+		statements: statements{
+			claim:    sqliteClaim,
+			entry:    sqliteEntry,
+			keep:     sqliteKeep,
+			describe: sqliteDescribe,
+			advise:   sqliteAdvise,
+		},
+		bind: func(s string) any { return s },
+		waiting: func(s *statements, _ time.Duration) (string, []any) {
+			return s.claim, nil
+		},
+		classify: func(err error) errorKind {
+			switch sqliteCode(err) & 0xff {
+			case 5, 6: // SQLITE_BUSY, SQLITE_LOCKED
+				return kindBusy
+			case sqliteError:
+				return kindNoTx
+			}
+			return kindOther
+		},
+		inTx: func(ctx context.Context, tx *sqlx.Tx, _ string) (bool, error) {
+			_, err := tx.ExecContext(ctx, sqliteInTx)
+			if err == nil {
+				_, err = tx.ExecContext(ctx, sqliteEndProbe)
+				return false, err
+			}
+			if sqliteCode(err) == sqliteError {
+				return true, nil
+			}
+			return false, err
+		},
+	}
+}
+
+// sqliteCode reads the extended code that the drivers keep in different ways.
+func sqliteCode(err error) int64 {
+	if code := methodCode(err); code != 0 {
+		return code
+	}
+	if code := errorNumber(err, "ExtendedCode"); code != 0 {
+		return code
+	}
+	return errorNumber(err, "Code")
+}

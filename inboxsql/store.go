@@ -1,0 +1,119 @@
+package inboxsql
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+
+	"github.com/watermill-inbox/inbox"
+)
+
+// Store is an [inbox.Store] on database/sql. Make one with [New]. It is safe for
+// concurrent use, and so are several on the same table.
+type Store struct {
+	db      *sqlx.DB
+	cfg     Config
+	dialect *dialect
+	table   atomic.Pointer[table] // what the database says of it; nil until first asked
+}
+
+// New returns a store on db, which it never closes. A nil cfg is all defaults.
+// It does no I/O. The error names the field of cfg that is wrong; a driver that
+// is not known needs Config.Dialect.
+func New[DB *sql.DB | *sqlx.DB](db DB, cfg *Config) (*Store, error) {
+	if db == nil {
+		return nil, errors.New("inboxsql: the database is nil")
+	}
+	var c Config
+	if cfg != nil {
+		c = *cfg
+	}
+	c = c.withDefaults()
+	if err := c.validate(); err != nil {
+		return nil, fmt.Errorf("inboxsql: %w", err)
+	}
+	var x *sqlx.DB
+	switch db := any(db).(type) {
+	case *sql.DB:
+		x = sqlx.NewDb(db, "")
+	case *sqlx.DB:
+		x = db
+	}
+	find := func() (*dialect, error) { return dialectOf(x) }
+	if c.Dialect != "" {
+		find = func() (*dialect, error) { return dialectNamed(c.Dialect) }
+	}
+	d, err := find()
+	if err != nil {
+		return nil, err
+	}
+	if x.DriverName() == "" {
+		x = sqlx.NewDb(x.DB, d.sqlxName)
+	}
+	return &Store{db: x, cfg: c, dialect: d.prepare(c.Table)}, nil
+}
+
+// MustNew is [New] for the wiring of a program. It panics where New fails.
+func MustNew[DB *sql.DB | *sqlx.DB](db DB, cfg *Config) *Store {
+	s, err := New(db, cfg)
+	if err != nil {
+		panic(err)
+	}
+	return s
+}
+
+// Once implements [inbox.Store]: see there for what it promises. The handles in
+// the context of fn are *sqlx.Tx and *sql.Tx.
+func (s *Store) Once(ctx context.Context, d inbox.Delivery, fn func(ctx context.Context) (inbox.Effect, error)) (inbox.Entry, bool, error) {
+	if err := d.Key.Validate(); err != nil {
+		return inbox.Entry{}, false, err
+	}
+	conn, err := s.connect(ctx)
+	if err != nil {
+		return inbox.Entry{}, false, &inbox.StoreError{Op: inbox.OpConnect, Key: d.Key, Err: err}
+	}
+	defer conn.Close() //nolint:errcheck // gives the connection back; there is nothing to learn from it
+	t, err := s.describe(ctx, conn)
+	if err != nil {
+		return inbox.Entry{}, false, &inbox.StoreError{Op: inbox.OpConnect, Key: d.Key, Err: err}
+	}
+	key := d.Key
+	key.Consumer = inNamespace(s.cfg.Namespace, key.Consumer)
+	if err := t.fits(key); err != nil {
+		return inbox.Entry{}, false, err
+	}
+	run, release := inbox.Detach(ctx)
+	defer release()
+	r := &delivery{
+		Store:    s,
+		conn:     conn,
+		server:   t.server,
+		started:  ctx,
+		d:        d,
+		key:      []any{s.dialect.bind(key.Consumer), s.dialect.bind(key.Source), s.dialect.bind(key.MessageID)},
+		deadline: time.Now().Add(max(s.cfg.Wait, 0)),
+	}
+	return r.once(run, fn)
+}
+
+// connect waits for a connection as long as the delivery's own context and the
+// bound allow: the detached context would hold up a router that closes.
+func (s *Store) connect(ctx context.Context) (*sqlx.Conn, error) {
+	bounded := ctx
+	if s.cfg.ConnTimeout > 0 {
+		var cancel context.CancelFunc
+		bounded, cancel = context.WithTimeout(ctx, s.cfg.ConnTimeout)
+		defer cancel()
+	}
+	conn, err := s.db.Connx(bounded)
+	if err != nil && ctx.Err() == nil && bounded.Err() != nil {
+		return nil, fmt.Errorf("no connection became free in %s; of %d, all are in use: does a handler query the pool while its transaction is open? %w",
+			s.cfg.ConnTimeout, s.db.Stats().MaxOpenConnections, err)
+	}
+	return conn, err
+}
