@@ -31,7 +31,9 @@ test-nested: MODULES := $(filter-out . _examples,$(MODULES))
 test-nested: ## Run the tests of the nested modules
 	@$(call each,dirs=$$(go list -f '{{.Dir}}' ./...) && for dir in $$dirs; do (cd "$$dir" && $(GOTEST)) || exit 1; done)
 
+# The linter's cache keeps paths, so two checkouts must not share one.
 .PHONY: lint
+lint: export GOLANGCI_LINT_CACHE := $(CURDIR)/bin/cache
 lint: $(LINT) ## Run golangci-lint in every module
 	@$(call each,$(LINT) run --config "$(CURDIR)/.golangci.yml" ./...)
 
