@@ -77,11 +77,15 @@ func (e *StoreError) Unwrap() error { return e.Err }
 type KeyError struct {
 	Key    Key
 	Reason string
+	Err    error // what the key function failed with; nil otherwise
 }
 
 func (e *KeyError) Error() string {
 	return fmt.Sprintf("%v %s: %s", ErrInvalidKey, e.Key, e.Reason)
 }
+
+// Unwrap returns Err.
+func (e *KeyError) Unwrap() error { return e.Err }
 
 // Is reports whether target is [ErrInvalidKey].
 func (e *KeyError) Is(target error) bool { return target == ErrInvalidKey }

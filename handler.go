@@ -2,6 +2,7 @@ package inbox
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/watermill-inbox/inbox/internal/delivery"
@@ -23,10 +24,11 @@ func SetResult(ctx context.Context, b []byte) error {
 }
 
 // Discard ends the delivery without its effects: whatever the handler returns,
-// its writes are undone and its produced messages dropped, the key is kept with
-// the reason, and the message is acked, so that it is never processed again. It
-// cannot be taken back within the delivery; the last reason wins. The reason is
-// stored, cut after 1,000 bytes: do not put a payload into it.
+// its writes are undone, the key is kept with the reason, and the message is
+// acked, so that it is never processed again. It cannot be taken back within the
+// delivery; the last reason wins. The reason is stored, cut after 1,000 bytes: do
+// not put a payload into it. A handler that discards and yet returns messages
+// fails with [ErrProduced], as they would be lost.
 //
 // It returns an error that wraps reason, so that a handler can end with
 // return inbox.Discard(ctx, reason). A nil reason is an error. Outside a handler
@@ -35,7 +37,7 @@ func SetResult(ctx context.Context, b []byte) error {
 // concurrent use.
 func Discard(ctx context.Context, reason error) error {
 	if reason == nil {
-		return fmt.Errorf("inbox: Discard needs a reason")
+		return errors.New("inbox: Discard needs a reason")
 	}
 	s, err := live(ctx)
 	if err != nil {

@@ -3,6 +3,7 @@ package inbox
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/watermill-inbox/inbox/internal/delivery"
@@ -26,8 +27,8 @@ func ContextWithTx(ctx context.Context, handles ...any) context.Context {
 func Tx[T any](ctx context.Context) (T, error) {
 	var none T
 	handles := delivery.Handles(ctx)
-	for i := len(handles) - 1; i >= 0; i-- {
-		if tx, ok := handles[i].(T); ok {
+	for _, h := range slices.Backward(handles) {
+		if tx, ok := h.(T); ok {
 			if s := delivery.FromContext(ctx); s != nil && s.Ended() {
 				return none, fmt.Errorf("%w: the delivery is over, its transaction was committed or rolled back", ErrTxEnded)
 			}

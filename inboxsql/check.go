@@ -21,7 +21,8 @@ func (s *Store) Check(ctx context.Context) ([]inbox.Finding, error) {
 	defer conn.Close() //nolint:errcheck // gives the connection back
 	s.table.Store(nil) // look again: a migration may have run since
 	var findings []inbox.Finding
-	switch _, err := s.describe(ctx, conn); {
+	_, err = s.describe(ctx, conn)
+	switch {
 	case errors.Is(err, inbox.ErrNoTable):
 		ddl, schemaErr := s.dialect.schema(s.cfg.Table)
 		if schemaErr != nil {
@@ -32,11 +33,9 @@ func (s *Store) Check(ctx context.Context) ([]inbox.Finding, error) {
 		return nil, fmt.Errorf("inboxsql: check: %w", err)
 	}
 	if len(findings) == 0 && s.dialect.name == SQLite && s.db.Stats().MaxOpenConnections != 1 {
-		private, err := s.perConnection(ctx)
-		if err != nil {
+		if findings, err = s.perConnection(ctx); err != nil {
 			return nil, fmt.Errorf("inboxsql: check: %w", err)
 		}
-		findings = append(findings, private...)
 	}
 	settings, err := s.settings(ctx, conn)
 	if err != nil {

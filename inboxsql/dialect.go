@@ -102,9 +102,9 @@ func dialectOf(db *sqlx.DB) (*dialect, error) {
 
 // prepare returns d with the names of one table in its statements.
 func (d *dialect) prepare(table string) *dialect {
-	schema, name := "", table
-	if i := strings.IndexByte(table, '.'); i >= 0 {
-		schema, name = table[:i], table[i+1:]
+	schema, name, ok := strings.Cut(table, ".")
+	if !ok {
+		schema, name = "", table
 	}
 	fill := strings.NewReplacer("{table}", d.ident(table), "{schema}", schema, "{name}", name)
 	p := *d

@@ -104,7 +104,7 @@ func (r *delivery) claim(ctx context.Context, op inbox.Op, discard string, body 
 }
 
 // transact begins, commits and rolls back: no other place does. Whatever leaves
-// body but nil, a panic and runtime.Goexit too, ends in a rollback that reaches
+// body but nil, a panic and [runtime.Goexit] too, ends in a rollback that reaches
 // the server even if ctx is done.
 func (r *delivery) transact(ctx context.Context, body func(tx *sqlx.Tx) error) (err error) {
 	tx, err := r.conn.BeginTxx(ctx, r.cfg.TxOptions)
@@ -122,7 +122,7 @@ func (r *delivery) transact(ctx context.Context, body func(tx *sqlx.Tx) error) (
 	}
 	committing = true
 	if err := tx.Commit(); err != nil {
-		r.reset()
+		r.reset() //nolint:contextcheck // must reach the server when ctx is gone
 		return r.failed(inbox.OpCommit, r.commitError(ctx, err))
 	}
 	return nil
@@ -134,7 +134,7 @@ func (r *delivery) rollback(tx *sqlx.Tx, cause error) error {
 	// When ctx is done, database/sql rolls back in a goroutine of its own and
 	// Rollback does not wait for it: reset does.
 	if err := tx.Rollback(); err != nil {
-		r.reset()
+		r.reset() //nolint:contextcheck // must reach the server when ctx is gone
 	}
 	if !r.claimed || r.settled || r.dialect.orphan == "" {
 		return cause

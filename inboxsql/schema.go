@@ -63,7 +63,7 @@ func (s *Store) CreateTable(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("inboxsql: create table %s: %w", s.cfg.Table, err)
 	}
-	defer tx.Rollback() //nolint:errcheck // after Commit it has nothing to do
+	defer tx.Rollback()
 	if s.dialect.lock != "" {
 		if _, err := tx.ExecContext(ctx, s.dialect.lock); err != nil {
 			return fmt.Errorf("inboxsql: create table %s: %w", s.cfg.Table, err)

@@ -68,7 +68,7 @@ func MustNew[DB *sql.DB | *sqlx.DB](db DB, cfg *Config) *Store {
 }
 
 // Once implements [inbox.Store]: see there for what it promises. The handles in
-// the context of fn are *sqlx.Tx and *sql.Tx.
+// the context of fn are [*sqlx.Tx] and [*sql.Tx].
 func (s *Store) Once(ctx context.Context, d inbox.Delivery, fn func(ctx context.Context) (inbox.Effect, error)) (inbox.Entry, bool, error) {
 	if err := d.Key.Validate(); err != nil {
 		return inbox.Entry{}, false, err

@@ -15,7 +15,7 @@ type table struct {
 	limits map[string]int // bytes that the key columns hold; 0: as many as a key may have
 }
 
-var columns = [...]string{
+var columns = [...]string{ //nolint:gochecknoglobals // constant
 	"consumer", "source", "message_id", "event_type", "received_at", "processed_at", "outcome", "result", "produced", "fingerprint",
 }
 
@@ -26,7 +26,7 @@ func (s *Store) describe(ctx context.Context, conn queryer) (*table, error) {
 	if t := s.table.Load(); t != nil {
 		return t, nil
 	}
-	rows, err := conn.QueryContext(ctx, s.dialect.statements.describe)
+	rows, err := conn.QueryContext(ctx, s.dialect.describe)
 	if err != nil {
 		return nil, fmt.Errorf("read the definition of table %s: %w", s.cfg.Table, err)
 	}
