@@ -1,0 +1,255 @@
+package inboxmw
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/ThreeDotsLabs/watermill"
+	"github.com/ThreeDotsLabs/watermill/message"
+
+	"github.com/watermill-inbox/inbox"
+	"github.com/watermill-inbox/inbox/internal/delivery"
+)
+
+// run is one delivery of a message to a protected handler.
+type run struct {
+	in  *Inbox
+	w   *wrapped
+	p   *protected
+	msg *message.Message
+
+	delivery inbox.Delivery
+	state    *delivery.State
+	out      []*message.Message // for the router
+}
+
+func (r *run) handle() ([]*message.Message, error) {
+	before := snapshot(r.msg)
+	if err := r.identify(); err != nil {
+		return nil, r.refuse(before, err)
+	}
+	if outer := ownerOf(before.ctx); outer != nil && outer.msg == r.msg {
+		return r.inner(outer)
+	}
+	twice, err := r.in.consumers.enter(r.p.Consumer, r.p.name, r.w)
+	if err != nil {
+		return nil, r.refuse(before, err)
+	}
+	defer r.in.consumers.leave(r.p.Consumer, r.w)
+	if twice {
+		r.in.log().Info("Inbox: a handler of this name runs in two routers at once; they are one consumer, and each message is processed by one of them", r.fields())
+	}
+	return r.protect(before)
+}
+
+// refuse ends a delivery that never came to the store.
+func (r *run) refuse(before saved, err error) error {
+	o := r.in.observe(before.ctx, r.delivery, r.p.name)
+	o.end(r.event(o, inbox.Failed, err))
+	return err
+}
+
+// inner is a delivery that an inbox further out has begun. Claiming the key once
+// more would wait for that claim for ever.
+func (r *run) inner(outer *owner) ([]*message.Message, error) {
+	if outer.store != r.in.store || outer.key != r.delivery.Key || (r.w.own != nil && r.w.own != outer.own) {
+		return nil, fmt.Errorf("%w: it has key %s, this one %s; keep one of them, with its settings in Config.Handlers", inbox.ErrNested, outer.key, r.delivery.Key)
+	}
+	if !r.w.warned.Swap(true) {
+		r.in.log().Info("Inbox stands twice around one handler; the inner one does nothing", r.fields())
+	}
+	return r.w.next(r.msg)
+}
+
+// identify makes the key, from the message as it was delivered.
+func (r *run) identify() error {
+	r.delivery.Key.Consumer = r.p.Consumer
+	var err error
+	if r.delivery.Key.Source, err = r.p.Source(r.msg); err == nil {
+		r.delivery.Key.MessageID, err = r.p.Key(r.msg)
+	}
+	if err != nil {
+		return &inbox.KeyError{Key: r.delivery.Key, Reason: err.Error(), Err: err}
+	}
+	if err := r.delivery.Key.Validate(); err != nil {
+		return err
+	}
+	if name, err := r.p.EventType(r.msg); err == nil {
+		r.delivery.EventType = name
+	}
+	return nil
+}
+
+// protect asks the store to run the handler, and leaves the message as it came
+// unless the handler's run was committed.
+func (r *run) protect(before saved) (out []*message.Message, err error) {
+	r.state = &delivery.State{Owner: &owner{msg: r.msg, store: r.in.store, key: r.delivery.Key, own: r.w.own}}
+	o := r.in.observe(before.ctx, r.delivery, r.p.name)
+	outcome, returned := inbox.Failed, false
+	event := inbox.Event{}
+	defer func() {
+		panicked := recover()
+		r.state.End()
+		r.msg.SetContext(before.ctx)
+		if !returned {
+			err = errHandlerGone
+		}
+		if outcome != inbox.Processed && before.restore(r.msg) {
+			r.in.log().Error("Inbox: the handler changed the bytes of the payload in place; a redelivered copy carries the change", errPayloadChanged, r.fields())
+		}
+		e := r.event(o, outcome, err)
+		e.Age, e.Produced = event.Age, len(out)
+		r.report(e)
+		o.end(e)
+		switch {
+		case returned:
+		case panicked != nil:
+			panic(panicked) // not nacked: an outer middleware may still decide
+		default:
+			// runtime.Goexit, as testing's FailNow: nobody above will settle the message.
+			r.msg.Nack()
+		}
+	}()
+
+	ctx := delivery.WithGrace(delivery.NewContext(o.ctx, r.state), r.p.Grace)
+	entry, duplicate, err := r.in.store.Once(ctx, r.delivery, r.effect)
+	r.state.End()
+	r.msg.SetContext(before.ctx)
+	switch {
+	case errors.Is(err, inbox.ErrInFlight):
+		outcome = inbox.InFlight
+	case err != nil:
+	case duplicate:
+		event.Age = entry.Age
+		if out, err = r.replay(entry); err == nil {
+			outcome = inbox.Duplicate
+		}
+	case entry.Discard != "":
+		outcome = inbox.Discarded
+	default:
+		outcome, out = inbox.Processed, r.out
+		r.release(out)
+	}
+	returned = true
+	return out, err
+}
+
+var (
+	errHandlerGone    = errors.New("inbox: the handler panicked or ended its goroutine")
+	errPayloadChanged = errors.New("inbox: payload changed in place")
+	errEarlyAck       = errors.New("inbox: message acked before the commit")
+)
+
+// effect runs the handler within the store's transaction.
+func (r *run) effect(ctx context.Context) (inbox.Effect, error) {
+	if r.p.Bind != nil {
+		bound, err := r.p.Bind(ctx)
+		if err != nil {
+			return inbox.Effect{}, fmt.Errorf("inbox: bind: %w", err)
+		}
+		ctx = bound
+	}
+	r.msg.SetContext(ctx)
+	produced, err := r.p.next(r.msg)
+	result, discard := r.state.Outcome()
+	switch {
+	case discard != "" && len(produced) > 0:
+		return inbox.Effect{}, refuse("a discarded delivery returns no messages: they would be lost")
+	case discard != "":
+		return inbox.Effect{Discard: discard}, nil
+	case err != nil:
+		return inbox.Effect{}, err
+	case len(produced) == 0:
+		return inbox.Effect{Result: result}, nil
+	}
+	k := kept{ctx: ctx, consumed: r.msg, produced: produced, limit: r.p.MaxRecord}
+	record, out, err := r.p.Produced.keep(k)
+	if err != nil {
+		return inbox.Effect{}, err
+	}
+	r.out = out
+	return inbox.Effect{Record: record, Result: result}, nil
+}
+
+// replay hands the produced messages of the first delivery to the router again,
+// whatever today's policy is.
+func (r *run) replay(e inbox.Entry) ([]*message.Message, error) {
+	if r.p.OnDuplicate != nil {
+		if err := r.p.OnDuplicate(r.msg, e); err != nil {
+			return nil, err
+		}
+	}
+	record, err := decodeRecord(e.Record)
+	if err != nil {
+		return nil, fmt.Errorf("%w (of %s)", err, r.delivery.Key)
+	}
+	if len(record) == 0 {
+		return nil, nil
+	}
+	topic := message.PublishTopicFromCtx(r.msg.Context())
+	if topic == "" {
+		if r.p.DropUnroutable {
+			r.in.log().Info("Inbox: produced messages of a duplicate are dropped, as the handler has no publish topic any more", r.fields())
+			return nil, nil
+		}
+		return nil, fmt.Errorf("%w: duplicate %s has a record for topic %q, but its handler publishes to none now: give it a topic, or set DropUnroutable", inbox.ErrNoTopic, r.delivery.Key, record[0].topic)
+	}
+	out := make([]*message.Message, len(record))
+	for i, p := range record {
+		if p.publisher != "" {
+			return nil, fmt.Errorf("%w: %s has a message for publisher %q, which this inbox does not have", inbox.ErrRecord, r.delivery.Key, p.publisher)
+		}
+		if p.topic != topic {
+			r.in.log().Info("Inbox: a record is replayed to another topic than it was made for", r.fields().Add(watermill.LogFields{"publish_topic": topic, "record_topic": p.topic}))
+		}
+		out[i] = p.msg
+	}
+	return out, nil
+}
+
+// release frees produced messages from the context of the handler: its
+// transaction is over, and its cancellation must not stop their publishing.
+func (r *run) release(out []*message.Message) {
+	for _, m := range out {
+		if ctx := m.Context(); delivery.FromContext(ctx) == r.state {
+			m.SetContext(delivery.NewContext(context.WithoutCancel(ctx), nil))
+		}
+	}
+}
+
+func (r *run) event(o observation, outcome inbox.Outcome, err error) inbox.Event {
+	return inbox.Event{
+		Delivery: r.delivery,
+		Outcome:  outcome,
+		Err:      err,
+		Duration: time.Since(o.started),
+		EarlyAck: acked(r.msg),
+	}
+}
+
+// report logs what no one above can know. Errors as such are the router's to log.
+func (r *run) report(e inbox.Event) {
+	var failed *inbox.StoreError
+	switch {
+	case errors.As(e.Err, &failed) && errors.Is(e.Err, inbox.ErrTxEnded):
+		r.in.log().Error("Inbox: the transaction ended while the handler ran; statements after that may have been committed one by one", e.Err, r.fields())
+	case e.EarlyAck && e.Err != nil:
+		r.in.log().Error("Inbox: a message that was acked before the commit has failed and is lost", e.Err, r.fields())
+	case e.EarlyAck:
+		r.in.log().Error("Inbox: a message was acked before the commit; had that failed, it would be lost", errEarlyAck, r.fields())
+	case e.Outcome == inbox.Duplicate && r.in.logger.Load() != nil:
+		r.in.log().Debug("Inbox: duplicate", r.fields().Add(watermill.LogFields{"age": e.Age, "produced_messages_count": e.Produced}))
+	}
+}
+
+func (r *run) fields() watermill.LogFields {
+	ctx := r.msg.Context()
+	return watermill.LogFields{
+		"message_uuid": r.msg.UUID,
+		"handler_name": r.p.name,
+		"topic":        message.SubscribeTopicFromCtx(ctx),
+		"inbox_key":    r.delivery.Key.String(),
+	}
+}

@@ -1,0 +1,89 @@
+package inboxmw
+
+import (
+	"cmp"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/ThreeDotsLabs/watermill"
+	"github.com/ThreeDotsLabs/watermill/message"
+
+	"github.com/watermill-inbox/inbox"
+	"github.com/watermill-inbox/inbox/internal/delivery"
+)
+
+// wrapped is a handler with the inbox around it.
+type wrapped struct {
+	in   *Inbox
+	next message.HandlerFunc
+	own  *Handler // settings from With; nil: by the handler's name
+
+	byName sync.Map // name in the router to *protected; one entry within a router
+	warned atomic.Bool
+}
+
+// protected is a handler whose name, and so whose settings are known.
+type protected struct {
+	Handler
+	name string
+	next message.HandlerFunc // with the middlewares of Inside around it
+}
+
+// owner identifies a delivery in its state: a context can be carried to another
+// message.
+type owner struct {
+	msg   *message.Message
+	store inbox.Store
+	key   inbox.Key
+	own   *Handler
+}
+
+func (w *wrapped) handle(msg *message.Message) ([]*message.Message, error) {
+	p := w.resolve(message.HandlerNameFromCtx(msg.Context()))
+	if p.Unprotected {
+		return w.pass(msg, p, inbox.Unprotected)
+	}
+	if p.Skip != nil && p.Skip(msg) {
+		return w.pass(msg, p, inbox.Skipped)
+	}
+	return (&run{in: w.in, w: w, p: p, msg: msg}).handle()
+}
+
+func (w *wrapped) resolve(name string) *protected {
+	if p, ok := w.byName.Load(name); ok {
+		return p.(*protected) //nolint:forcetypeassert // nothing else is stored
+	}
+	p := &protected{name: name, next: w.next}
+	if w.own != nil {
+		p.Handler = *w.own
+		p.Consumer = cmp.Or(p.Consumer, name)
+	} else {
+		p.Handler = w.in.settings(name)
+	}
+	for i := len(p.Inside) - 1; i >= 0; i-- {
+		p.next = p.Inside[i](p.next)
+	}
+	kept, known := w.byName.LoadOrStore(name, p)
+	if !known && p.Unprotected && relays[name] {
+		w.in.log().Info("Inbox: handler is left unprotected, as it passes messages on that keep their UUID", watermill.LogFields{"handler_name": name})
+	}
+	return kept.(*protected) //nolint:forcetypeassert // nothing else is stored
+}
+
+// pass runs the handler without the inbox. A transaction that another message's
+// context has brought along is hidden from it.
+func (w *wrapped) pass(msg *message.Message, p *protected, outcome inbox.Outcome) (out []*message.Message, err error) {
+	ctx := msg.Context()
+	defer msg.SetContext(ctx)
+	passing := ctx
+	if o := ownerOf(ctx); len(delivery.Handles(ctx)) > 0 && (o == nil || o.msg != msg) {
+		passing = delivery.NewContext(ctx, nil)
+	}
+	o := w.in.observe(passing, inbox.Delivery{}, p.name)
+	defer func() {
+		o.end(inbox.Event{Outcome: outcome, Produced: len(out), Duration: time.Since(o.started)})
+	}()
+	msg.SetContext(o.ctx)
+	return p.next(msg)
+}
