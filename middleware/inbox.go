@@ -19,12 +19,13 @@ import (
 // handler for its effects in the store's database. Make one with [New]. It is
 // safe for concurrent use, starts no goroutine and has nothing to close.
 type Inbox struct {
-	store     inbox.Store
-	defaults  Handler
-	handlers  map[string]Handler
-	observers []inbox.Observer
-	logger    atomic.Pointer[watermill.LoggerAdapter]
-	consumers consumers
+	store      inbox.Store
+	defaults   Handler
+	handlers   map[string]Handler
+	observers  []inbox.Observer
+	logger     atomic.Pointer[watermill.LoggerAdapter]
+	consumers  consumers
+	publishers publishers
 }
 
 // New returns an inbox on store. A nil cfg is all defaults. It does no I/O. The

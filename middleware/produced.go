@@ -15,16 +15,16 @@ import (
 // a topic, with a UUID that is empty or occurs twice, if the consumed message is
 // among them, or if they are too large.
 type ProducedPolicy interface {
-	// keep returns the record for the store and the messages for the router.
-	keep(k kept) (record []byte, router []*message.Message, err error)
+	// keep returns what goes into the record. Without any of it, the router gets
+	// no messages.
+	keep(k kept) (record []produced, err error)
 }
 
-// kept is what a policy keeps: at least one produced message.
+// kept is what a policy keeps: at least one message that a handler returned.
 type kept struct {
 	ctx      context.Context //nolint:containedctx // the handler's, handed on within its call
-	consumed *message.Message
-	produced []*message.Message
-	limit    int
+	topic    string
+	messages []*message.Message
 }
 
 // Replay stores the produced messages with the key, in the same transaction, and
@@ -35,20 +35,12 @@ func Replay() ProducedPolicy { return replay{} }
 
 type replay struct{}
 
-func (replay) keep(k kept) ([]byte, []*message.Message, error) {
-	topic, err := k.topic()
-	if err != nil {
-		return nil, nil, err
+func (replay) keep(k kept) ([]produced, error) {
+	record := make([]produced, len(k.messages))
+	for i, m := range k.messages {
+		record[i] = produced{topic: k.topic, msg: m}
 	}
-	record := make([]produced, len(k.produced))
-	for i, m := range k.produced {
-		record[i] = produced{topic: topic, msg: m}
-	}
-	b := encodeRecord(record)
-	if k.limit > 0 && len(b) > k.limit {
-		return nil, nil, refuse(fmt.Sprintf("their record has %d bytes, more than MaxRecord (%d): publish a reference instead, or raise it, and max_allowed_packet on MySQL and MariaDB", len(b), k.limit))
-	}
-	return b, k.produced, nil
+	return record, nil
 }
 
 // Outbox publishes the produced messages inside the transaction, through the
@@ -68,29 +60,8 @@ type outbox[T any] struct {
 	open func(tx T) (message.Publisher, error)
 }
 
-func (o outbox[T]) keep(k kept) ([]byte, []*message.Message, error) {
-	topic, err := k.topic()
-	if err != nil {
-		return nil, nil, err
-	}
-	tx, err := inbox.Tx[T](k.ctx)
-	if err != nil {
-		return nil, nil, fmt.Errorf("open the outbox: %w", err)
-	}
-	publisher, err := o.open(tx)
-	if err != nil {
-		return nil, nil, fmt.Errorf("inbox: open the outbox: %w", err)
-	}
-	for _, m := range k.produced {
-		// Some publishers run their SQL with the context of the first message.
-		if m.Context() == context.Background() {
-			m.SetContext(k.ctx)
-		}
-	}
-	if err := publisher.Publish(topic, k.produced...); err != nil {
-		return nil, nil, fmt.Errorf("inbox: publish to the outbox: %w", err)
-	}
-	return nil, nil, nil
+func (o outbox[T]) keep(k kept) ([]produced, error) {
+	return nil, publishInTx(k.ctx, o.open, k.topic, k.messages)
 }
 
 // Reject fails every delivery that produces messages, before its commit: for
@@ -99,31 +70,51 @@ func Reject() ProducedPolicy { return reject{} }
 
 type reject struct{}
 
-func (reject) keep(kept) ([]byte, []*message.Message, error) {
-	return nil, nil, refuse("the policy of this handler is Reject: use Replay or Outbox, or return none")
+func (reject) keep(kept) ([]produced, error) {
+	return nil, refuse("the policy of this handler is Reject: use Replay or Outbox, or return none")
 }
 
-// topic returns where the router publishes to, once the messages can be kept.
-func (k kept) topic() (string, error) {
-	seen := make(map[string]bool, len(k.produced))
-	for i, m := range k.produced {
+// publishInTx publishes through a publisher that is bound to the transaction of
+// the delivery.
+func publishInTx[T any](ctx context.Context, open func(tx T) (message.Publisher, error), topic string, messages []*message.Message) error {
+	tx, err := inbox.Tx[T](ctx)
+	if err != nil {
+		return fmt.Errorf("open the outbox: %w", err)
+	}
+	publisher, err := open(tx)
+	if err != nil {
+		return fmt.Errorf("inbox: open the outbox: %w", err)
+	}
+	for _, m := range messages {
+		// Some publishers run their SQL with the context of the first message.
+		if m.Context() == context.Background() {
+			m.SetContext(ctx)
+		}
+	}
+	if err := publisher.Publish(topic, messages...); err != nil {
+		return fmt.Errorf("inbox: publish to the outbox: %w", err)
+	}
+	return nil
+}
+
+// sendable returns an error unless messages can be told apart by whoever
+// consumes them. consumed is the message that they came from.
+func sendable(consumed *message.Message, messages []*message.Message) error {
+	seen := make(map[string]bool, len(messages))
+	for i, m := range messages {
 		switch {
 		case m == nil:
-			return "", refuse(fmt.Sprintf("message %d is nil", i))
-		case m == k.consumed:
-			return "", refuse("the consumed message itself is among them: return a Copy of it")
+			return refuse(fmt.Sprintf("message %d is nil", i))
+		case m == consumed:
+			return refuse("the consumed message itself is among them: return a Copy of it")
 		case m.UUID == "":
-			return "", refuse(fmt.Sprintf("message %d has no UUID, by which the next consumer knows it: use message.NewMessage(watermill.NewUUID(), …)", i))
+			return refuse(fmt.Sprintf("message %d has no UUID, by which the next consumer knows it: use message.NewMessage(watermill.NewUUID(), …)", i))
 		case seen[m.UUID]:
-			return "", refuse(fmt.Sprintf("message %d has the UUID of another one, so that the next consumer would take it for a duplicate: give each its own", i))
+			return refuse(fmt.Sprintf("message %d has the UUID of another one, so that the next consumer would take it for a duplicate: give each its own", i))
 		}
 		seen[m.UUID] = true
 	}
-	topic := message.PublishTopicFromCtx(k.ctx)
-	if topic == "" {
-		return "", fmt.Errorf("%w: the handler returns messages but has no publish topic: add it with AddHandler, and run it in a router", inbox.ErrNoTopic)
-	}
-	return topic, nil
+	return nil
 }
 
 // refused is a reason that lies in the produced messages.

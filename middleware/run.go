@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/ThreeDotsLabs/watermill"
@@ -23,6 +24,7 @@ type run struct {
 	delivery inbox.Delivery
 	state    *delivery.State
 	out      []*message.Message // for the router
+	later    []produced         // for the publishers of buses
 }
 
 func (r *run) handle() ([]*message.Message, error) {
@@ -41,7 +43,11 @@ func (r *run) handle() ([]*message.Message, error) {
 	if twice {
 		r.in.log().Info("Inbox: a handler of this name runs in two routers at once; they are one consumer, and each message is processed by one of them", r.fields())
 	}
-	return r.protect(before)
+	out, err := r.protect(before)
+	if err != nil {
+		return nil, err
+	}
+	return out, r.publish()
 }
 
 // refuse ends a delivery that never came to the store.
@@ -54,7 +60,7 @@ func (r *run) refuse(before saved, err error) error {
 // inner is a delivery that an inbox further out has begun. Claiming the key once
 // more would wait for that claim for ever.
 func (r *run) inner(outer *owner) ([]*message.Message, error) {
-	if outer.store != r.in.store || outer.key != r.delivery.Key || (r.w.own != nil && r.w.own != outer.own) {
+	if outer.in.store != r.in.store || outer.key != r.delivery.Key || (r.w.own != nil && r.w.own != outer.own) {
 		return nil, fmt.Errorf("%w: it has key %s, this one %s; keep one of them, with its settings in Config.Handlers", inbox.ErrNested, outer.key, r.delivery.Key)
 	}
 	if !r.w.warned.Swap(true) {
@@ -85,7 +91,7 @@ func (r *run) identify() error {
 // protect asks the store to run the handler, and leaves the message as it came
 // unless the handler's run was committed.
 func (r *run) protect(before saved) (out []*message.Message, err error) {
-	r.state = &delivery.State{Owner: &owner{msg: r.msg, store: r.in.store, key: r.delivery.Key, own: r.w.own}}
+	r.state = &delivery.State{Owner: &owner{msg: r.msg, in: r.in, key: r.delivery.Key, own: r.w.own}}
 	o := r.in.observe(before.ctx, r.delivery, r.p.name)
 	outcome, returned := inbox.Failed, false
 	event := inbox.Event{}
@@ -100,7 +106,10 @@ func (r *run) protect(before saved) (out []*message.Message, err error) {
 			r.in.log().Error("Inbox: the handler changed the bytes of the payload in place; a redelivered copy carries the change", errPayloadChanged, r.fields())
 		}
 		e := r.event(o, outcome, err)
-		e.Age, e.Produced = event.Age, len(out)
+		e.Age = event.Age
+		if err == nil {
+			e.Produced = len(out) + len(r.later)
+		}
 		r.report(e)
 		o.end(e)
 		switch {
@@ -123,8 +132,8 @@ func (r *run) protect(before saved) (out []*message.Message, err error) {
 	case err != nil:
 	case duplicate:
 		event.Age = entry.Age
-		if out, err = r.replay(entry); err == nil {
-			outcome = inbox.Duplicate
+		if err = r.replay(entry); err == nil {
+			outcome, out = inbox.Duplicate, r.out
 		}
 	case entry.Discard != "":
 		outcome = inbox.Discarded
@@ -152,61 +161,102 @@ func (r *run) effect(ctx context.Context) (inbox.Effect, error) {
 		ctx = bound
 	}
 	r.msg.SetContext(ctx)
-	produced, err := r.p.next(r.msg)
+	returned, err := r.p.next(r.msg)
 	result, discard := r.state.Outcome()
+	later := r.state.Kept()
 	switch {
-	case discard != "" && len(produced) > 0:
-		return inbox.Effect{}, refuse("a discarded delivery returns no messages: they would be lost")
+	case discard != "" && len(returned)+len(later) > 0:
+		return inbox.Effect{}, refuse("a discarded delivery produces no messages: they would be lost")
 	case discard != "":
 		return inbox.Effect{Discard: discard}, nil
 	case err != nil:
 		return inbox.Effect{}, err
-	case len(produced) == 0:
+	case len(returned)+len(later) == 0:
 		return inbox.Effect{Result: result}, nil
 	}
-	k := kept{ctx: ctx, consumed: r.msg, produced: produced, limit: r.p.MaxRecord}
-	record, out, err := r.p.Produced.keep(k)
-	if err != nil {
-		return inbox.Effect{}, err
-	}
-	r.out = out
-	return inbox.Effect{Record: record, Result: result}, nil
+	record, err := r.record(ctx, returned, later)
+	return inbox.Effect{Record: record, Result: result}, err
 }
 
-// replay hands the produced messages of the first delivery to the router again,
-// whatever today's policy is.
-func (r *run) replay(e inbox.Entry) ([]*message.Message, error) {
+// record keeps what the handler returned, by its policy, and what it published
+// through the publishers of buses.
+func (r *run) record(ctx context.Context, returned []*message.Message, later []any) ([]byte, error) {
+	var record []produced
+	all := slices.Clone(returned)
+	for _, k := range later {
+		p := k.(produced) //nolint:forcetypeassert // nothing else is kept
+		record = append(record, p)
+		all = append(all, p.msg)
+	}
+	if err := sendable(r.msg, all); err != nil {
+		return nil, err
+	}
+	r.later = record
+	if len(returned) > 0 {
+		topic := message.PublishTopicFromCtx(ctx)
+		if topic == "" {
+			return nil, fmt.Errorf("%w: the handler returns messages but has no publish topic: add it with AddHandler, and run it in a router", inbox.ErrNoTopic)
+		}
+		own, err := r.p.Produced.keep(kept{ctx: ctx, topic: topic, messages: returned})
+		if err != nil {
+			return nil, err
+		}
+		for _, p := range own {
+			r.out = append(r.out, p.msg)
+		}
+		record = append(record, own...)
+	}
+	b := encodeRecord(record)
+	if r.p.MaxRecord > 0 && len(b) > r.p.MaxRecord {
+		return nil, refuse(fmt.Sprintf("their record has %d bytes, more than MaxRecord (%d): publish a reference instead, or raise it, and max_allowed_packet on MySQL and MariaDB", len(b), r.p.MaxRecord))
+	}
+	return b, nil
+}
+
+// replay takes the produced messages of the first delivery from its record, to
+// be published again whatever today's policy is.
+func (r *run) replay(e inbox.Entry) error {
 	if r.p.OnDuplicate != nil {
 		if err := r.p.OnDuplicate(r.msg, e); err != nil {
-			return nil, err
+			return err
 		}
 	}
 	record, err := decodeRecord(e.Record)
 	if err != nil {
-		return nil, fmt.Errorf("%w (of %s)", err, r.delivery.Key)
-	}
-	if len(record) == 0 {
-		return nil, nil
+		return fmt.Errorf("%w (of %s)", err, r.delivery.Key)
 	}
 	topic := message.PublishTopicFromCtx(r.msg.Context())
-	if topic == "" {
-		if r.p.DropUnroutable {
-			r.in.log().Info("Inbox: produced messages of a duplicate are dropped, as the handler has no publish topic any more", r.fields())
-			return nil, nil
+	for _, p := range record {
+		switch {
+		case p.publisher != "":
+			r.later = append(r.later, p)
+		case topic == "" && r.p.DropUnroutable:
+			r.in.log().Info("Inbox: a produced message of a duplicate is dropped, as the handler has no publish topic any more", r.fields())
+		case topic == "":
+			return fmt.Errorf("%w: duplicate %s has a record for topic %q, but its handler publishes to none now: give it a topic, or set DropUnroutable", inbox.ErrNoTopic, r.delivery.Key, p.topic)
+		default:
+			if p.topic != topic {
+				r.in.log().Info("Inbox: a record is replayed to another topic than it was made for", r.fields().Add(watermill.LogFields{"publish_topic": topic, "record_topic": p.topic}))
+			}
+			r.out = append(r.out, p.msg)
 		}
-		return nil, fmt.Errorf("%w: duplicate %s has a record for topic %q, but its handler publishes to none now: give it a topic, or set DropUnroutable", inbox.ErrNoTopic, r.delivery.Key, record[0].topic)
 	}
-	out := make([]*message.Message, len(record))
-	for i, p := range record {
-		if p.publisher != "" {
-			return nil, fmt.Errorf("%w: %s has a message for publisher %q, which this inbox does not have", inbox.ErrRecord, r.delivery.Key, p.publisher)
+	return nil
+}
+
+// publish sends what is not the router's to send. The transaction is committed;
+// after an error here the next delivery is a duplicate, and publishes again.
+func (r *run) publish() error {
+	for _, p := range r.later {
+		publisher, ok := r.in.publishers.get(p.publisher)
+		if !ok {
+			return fmt.Errorf("%w: %s has a message for publisher %q, which this inbox does not have: wrap it with Inbox.Publisher under that name", inbox.ErrRecord, r.delivery.Key, p.publisher)
 		}
-		if p.topic != topic {
-			r.in.log().Info("Inbox: a record is replayed to another topic than it was made for", r.fields().Add(watermill.LogFields{"publish_topic": topic, "record_topic": p.topic}))
+		if err := publisher.Publish(p.topic, p.msg); err != nil {
+			return fmt.Errorf("inbox: publish what the handler produced, of %s through %q: %w", r.delivery.Key, p.publisher, err)
 		}
-		out[i] = p.msg
 	}
-	return out, nil
+	return nil
 }
 
 // release frees produced messages from the context of the handler: its

@@ -33,10 +33,10 @@ type protected struct {
 // owner identifies a delivery in its state: a context can be carried to another
 // message.
 type owner struct {
-	msg   *message.Message
-	store inbox.Store
-	key   inbox.Key
-	own   *Handler
+	msg *message.Message
+	in  *Inbox
+	key inbox.Key
+	own *Handler
 }
 
 func (w *wrapped) handle(msg *message.Message) ([]*message.Message, error) {

@@ -21,6 +21,7 @@ type State struct {
 	mu      sync.Mutex
 	result  []byte
 	discard string
+	kept    []any
 }
 
 // End marks the delivery as over: its transaction answers no longer.
@@ -41,6 +42,20 @@ func (s *State) SetDiscard(reason string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.discard = reason
+}
+
+// Keep adds what is to be published once the transaction is committed.
+func (s *State) Keep(produced any) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.kept = append(s.kept, produced)
+}
+
+// Kept returns what Keep was given, in that order.
+func (s *State) Kept() []any {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.kept
 }
 
 // Outcome returns what the handler asked for.
