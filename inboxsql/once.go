@@ -112,7 +112,7 @@ func (r *delivery) transact(ctx context.Context, body func(tx *sqlx.Tx) error) (
 		return r.failed(inbox.OpBegin, err)
 	}
 	committing := false
-	defer func() {
+	defer func() { //nolint:contextcheck // a rollback must reach the server when ctx is gone
 		if !committing {
 			err = r.rollback(tx, err)
 		}
@@ -122,7 +122,7 @@ func (r *delivery) transact(ctx context.Context, body func(tx *sqlx.Tx) error) (
 	}
 	committing = true
 	if err := tx.Commit(); err != nil {
-		r.reset() //nolint:contextcheck // must reach the server when ctx is gone
+		r.reset()
 		return r.failed(inbox.OpCommit, r.commitError(ctx, err))
 	}
 	return nil
@@ -134,7 +134,7 @@ func (r *delivery) rollback(tx *sqlx.Tx, cause error) error {
 	// When ctx is done, database/sql rolls back in a goroutine of its own and
 	// Rollback does not wait for it: reset does.
 	if err := tx.Rollback(); err != nil {
-		r.reset() //nolint:contextcheck // must reach the server when ctx is gone
+		r.reset()
 	}
 	if !r.claimed || r.settled || r.dialect.orphan == "" {
 		return cause

@@ -54,9 +54,9 @@ type Handler struct {
 	// Source is the space within which Key is unique. Nil: empty.
 	Source Part
 
-	// EventType is kept with the key for people who read the table. An error of
-	// it is ignored. Nil: the metadata field "name", which cqrs sets.
-	EventType Part
+	// EventType is kept with the key for people who read the table. Nil: the
+	// metadata field "name", which cqrs sets.
+	EventType func(*message.Message) string
 
 	// Skip lets the messages for which it returns true pass to the handler
 	// without transaction or key. It is called before the key is made. Nil: none.
@@ -98,9 +98,15 @@ type Handler struct {
 
 // over returns h with the values of base where h has none.
 func (h Handler) over(base Handler) Handler {
-	h.Key = orElse(h.Key, base.Key)
-	h.Source = orElse(h.Source, base.Source)
-	h.EventType = orElse(h.EventType, base.EventType)
+	if h.Key == nil {
+		h.Key = base.Key
+	}
+	if h.Source == nil {
+		h.Source = base.Source
+	}
+	if h.EventType == nil {
+		h.EventType = base.EventType
+	}
 	if h.Skip == nil {
 		h.Skip = base.Skip
 	}
@@ -121,21 +127,12 @@ func (h Handler) over(base Handler) Handler {
 	return h
 }
 
-func orElse(parts ...Part) Part {
-	for _, p := range parts {
-		if p != nil {
-			return p
-		}
-	}
-	return nil
-}
-
 // defaults are what stands under the settings of all handlers.
 func defaults() Handler {
 	return Handler{
 		Key:       UUID,
 		Source:    func(*message.Message) (string, error) { return "", nil },
-		EventType: func(msg *message.Message) (string, error) { return msg.Metadata.Get("name"), nil },
+		EventType: func(msg *message.Message) string { return msg.Metadata.Get("name") },
 		Produced:  Replay(),
 		MaxRecord: DefaultMaxRecord,
 		Grace:     inbox.DefaultGrace,

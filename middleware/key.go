@@ -139,7 +139,7 @@ func Hashed(p Part) Part {
 
 // Tagged puts a tag before a part of your own, so that it never meets another
 // kind of part. The kind is made of a-z, 0-9 and "-", and is none of uuid,
-// metadata, cloudevents, joined, sha256 and hashed; anything else panics.
+// metadata, cloudevents, joined, sha256, hashed and kafka; anything else panics.
 func Tagged(kind string, p Part) Part {
 	if err := checkKind(kind); err != nil {
 		panic("inboxmw: Tagged: " + err.Error())

@@ -17,6 +17,7 @@ import (
 //	~joined:<part, escaped>:<part, escaped>…
 //	~sha256:<hex of the payload's SHA-256>
 //	~hashed:<hex of the SHA-256 of the other part, with its tag>
+//	~kafka:<topic, escaped>:<partition>:<offset>:<timestamp in Unix milliseconds>
 //	~<kind>:<value>, from Tagged
 //
 // No two inputs, of one kind or of two, have one encoding. A ready part that is
@@ -29,6 +30,7 @@ const (
 	kindJoined      = "joined"
 	kindPayload     = "sha256"
 	kindHashed      = "hashed"
+	kindKafka       = "kafka"
 )
 
 // checkKind returns why kind cannot be that of a tagged part, if it cannot.
@@ -42,7 +44,7 @@ func checkKind(kind string) error {
 		}
 	}
 	switch kind {
-	case kindUUID, kindMetadata, kindCloudEvents, kindJoined, kindPayload, kindHashed:
+	case kindUUID, kindMetadata, kindCloudEvents, kindJoined, kindPayload, kindHashed, kindKafka:
 		return fmt.Errorf("kind %q is that of a ready part", kind)
 	}
 	return nil

@@ -41,6 +41,8 @@ func TestEncodingOfReadyPartsIsFrozen(t *testing.T) {
 		"hashed":                     {inboxmw.Hashed(eventID), keyMessage("", message.Metadata{"event_id": "evt-17"})},
 		"hashed-uuid":                {inboxmw.Hashed(inboxmw.UUID), keyMessage(orderUUID, nil)},
 		"tagged":                     {inboxmw.Tagged("edi-2", fixed("0000017")), keyMessage("", nil)},
+		"kafka":                      {kafkaRecord(3, 4711, true), keyMessage("", nil)},
+		"kafka-without-timestamp":    {kafkaRecord(0, 0, false), keyMessage("", nil)},
 		"tagged-tagged":              {inboxmw.Tagged("edi-2", eventID), keyMessage("", message.Metadata{"event_id": "evt-17"})},
 	}
 	golden := inboxmw.ReadGolden(t, "key.golden")

@@ -2,6 +2,7 @@ package inboxmw
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/ThreeDotsLabs/watermill/message"
@@ -28,7 +29,7 @@ func (in *Inbox) observe(ctx context.Context, d inbox.Delivery, handler string) 
 		ctx:     ctx,
 	}
 	for _, observer := range in.observers {
-		o.ctx = observer.DeliveryStart(o.ctx, d)
+		o.ctx = observer.DeliveryStart(o.ctx, d) //nolint:fatcontext // one link for each observer
 		o.each = append(o.each, o.ctx)
 	}
 	return o
@@ -38,7 +39,7 @@ func (in *Inbox) observe(ctx context.Context, d inbox.Delivery, handler string) 
 // context of the one before.
 func (o observation) end(e inbox.Event) {
 	e.Handler, e.Topic = o.handler, o.topic
-	for i := len(o.each) - 1; i >= 0; i-- {
-		o.in.observers[i].DeliveryEnd(o.each[i], e)
+	for i, ctx := range slices.Backward(o.each) {
+		o.in.observers[i].DeliveryEnd(ctx, e)
 	}
 }

@@ -82,9 +82,7 @@ func (r *run) identify() error {
 	if err := r.delivery.Key.Validate(); err != nil {
 		return err
 	}
-	if name, err := r.p.EventType(r.msg); err == nil {
-		r.delivery.EventType = name
-	}
+	r.delivery.EventType = r.p.EventType(r.msg)
 	return nil
 }
 
@@ -184,7 +182,7 @@ func (r *run) record(ctx context.Context, returned []*message.Message, later []a
 	var record []produced
 	all := slices.Clone(returned)
 	for _, k := range later {
-		p := k.(produced) //nolint:forcetypeassert // nothing else is kept
+		p := k.(produced) //nolint:forcetypeassert,errcheck // nothing else is kept
 		record = append(record, p)
 		all = append(all, p.msg)
 	}

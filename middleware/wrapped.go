@@ -2,6 +2,7 @@ package inboxmw
 
 import (
 	"cmp"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -52,7 +53,7 @@ func (w *wrapped) handle(msg *message.Message) ([]*message.Message, error) {
 
 func (w *wrapped) resolve(name string) *protected {
 	if p, ok := w.byName.Load(name); ok {
-		return p.(*protected) //nolint:forcetypeassert // nothing else is stored
+		return p.(*protected) //nolint:forcetypeassert,errcheck // nothing else is stored
 	}
 	p := &protected{name: name, next: w.next}
 	if w.own != nil {
@@ -61,14 +62,14 @@ func (w *wrapped) resolve(name string) *protected {
 	} else {
 		p.Handler = w.in.settings(name)
 	}
-	for i := len(p.Inside) - 1; i >= 0; i-- {
-		p.next = p.Inside[i](p.next)
+	for _, m := range slices.Backward(p.Inside) {
+		p.next = m(p.next)
 	}
 	kept, known := w.byName.LoadOrStore(name, p)
 	if !known && p.Unprotected && relays[name] {
 		w.in.log().Info("Inbox: handler is left unprotected, as it passes messages on that keep their UUID", watermill.LogFields{"handler_name": name})
 	}
-	return kept.(*protected) //nolint:forcetypeassert // nothing else is stored
+	return kept.(*protected) //nolint:forcetypeassert,errcheck // nothing else is stored
 }
 
 // pass runs the handler without the inbox. A transaction that another message's
