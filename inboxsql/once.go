@@ -112,9 +112,9 @@ func (r *delivery) transact(ctx context.Context, body func(tx *sqlx.Tx) error) (
 		return r.failed(inbox.OpBegin, err)
 	}
 	committing := false
-	defer func() { //nolint:contextcheck // a rollback must reach the server when ctx is gone
+	defer func() {
 		if !committing {
-			err = r.rollback(tx, err)
+			err = r.rollback(ctx, tx, err)
 		}
 	}()
 	if err := body(tx); err != nil {
@@ -122,7 +122,7 @@ func (r *delivery) transact(ctx context.Context, body func(tx *sqlx.Tx) error) (
 	}
 	committing = true
 	if err := tx.Commit(); err != nil {
-		r.reset()
+		r.reset(ctx)
 		return r.failed(inbox.OpCommit, r.commitError(ctx, err))
 	}
 	return nil
@@ -130,17 +130,17 @@ func (r *delivery) transact(ctx context.Context, body func(tx *sqlx.Tx) error) (
 
 // rollback ends tx and returns cause, which it adds to only if the claim turns
 // out to have been committed by the handler.
-func (r *delivery) rollback(tx *sqlx.Tx, cause error) error {
+func (r *delivery) rollback(ctx context.Context, tx *sqlx.Tx, cause error) error {
 	// When ctx is done, database/sql rolls back in a goroutine of its own and
 	// Rollback does not wait for it: reset does.
 	if err := tx.Rollback(); err != nil {
-		r.reset()
+		r.reset(ctx)
 	}
 	if !r.claimed || r.settled || r.dialect.orphan == "" {
 		return cause
 	}
 	// A claim without effects would turn the next delivery into a duplicate.
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.started), cleanupTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTimeout)
 	defer cancel()
 	var orphans int
 	if err := r.conn.QueryRowContext(ctx, r.dialect.orphan, r.key...).Scan(&orphans); err != nil || orphans == 0 {
@@ -153,8 +153,8 @@ func (r *delivery) rollback(tx *sqlx.Tx, cause error) error {
 
 // reset makes the connection fit for the next user: a transaction that may still
 // be open on it is rolled back, or the connection is thrown away.
-func (r *delivery) reset() {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.started), cleanupTimeout)
+func (r *delivery) reset(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTimeout)
 	defer cancel()
 	if _, err := r.conn.ExecContext(ctx, "ROLLBACK"); err != nil && r.dialect.classify(err) != kindNoTx {
 		_ = r.conn.Raw(func(any) error { return driver.ErrBadConn })
