@@ -1,0 +1,51 @@
+// Package sqlitetest opens SQLite databases for tests. It is the only package of
+// the root module that imports a driver.
+package sqlitetest
+
+import (
+	"database/sql"
+	"path/filepath"
+	"testing"
+
+	_ "modernc.org/sqlite" // the driver "sqlite"
+)
+
+// WAL is the query of a DSN for a database as it should be used: readers beside
+// a writer, transactions that take the write lock at once, commits that last.
+// The driver waits a moment only, so that the store's own bound is what counts.
+const WAL = "?_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)&_pragma=busy_timeout(100)&_txlock=immediate"
+
+// Open opens a database in a file of the test's own, with the query of the DSN;
+// "" means [WAL]. It is closed when the test ends.
+func Open(t testing.TB, query string) *sql.DB {
+	t.Helper()
+	return OpenFile(t, filepath.Join(t.TempDir(), "test.db"), query)
+}
+
+// OpenFile is [Open] with a file that others open too.
+func OpenFile(t testing.TB, file, query string) *sql.DB {
+	t.Helper()
+	if query == "" {
+		query = WAL
+	}
+	registerSwallow()
+	db, err := sql.Open("sqlite", "file:"+file+query)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := db.Close(); err != nil {
+			t.Errorf("close the database: %v", err)
+		}
+	})
+	return db
+}
+
+// OpenMemory opens a database in memory, on a pool of one connection: another
+// connection would have another database.
+func OpenMemory(t testing.TB) *sql.DB {
+	t.Helper()
+	db := OpenFile(t, ":memory:", "?_pragma=busy_timeout(100)")
+	db.SetMaxOpenConns(1)
+	return db
+}

@@ -1,0 +1,116 @@
+package sqltest
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"testing"
+
+	"github.com/watermill-inbox/inbox"
+	"github.com/watermill-inbox/inbox/inboxsql"
+)
+
+// Tables are those of one case: the inbox table, and beside it the handler's
+// table of effects and one with a unique column.
+type Tables struct {
+	DB    *sql.DB // the pool of the first store
+	Inbox string  // the name of the inbox table
+
+	t       testing.TB
+	dialect inboxsql.Dialect
+}
+
+func create(t testing.TB, db *sql.DB, s *inboxsql.Store, d inboxsql.Dialect, name string) *Tables {
+	t.Helper()
+	tables := &Tables{DB: db, Inbox: name, t: t, dialect: d}
+	if err := s.CreateTable(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { tables.Exec("DROP TABLE IF EXISTS " + name) })
+	for _, other := range []string{tables.EffectsTable(), tables.uniqueTable()} {
+		t.Cleanup(func() { tables.Exec("DROP TABLE IF EXISTS " + other) })
+	}
+	tables.Exec("CREATE TABLE " + tables.EffectsTable() + " (id VARCHAR(100) NOT NULL)")
+	tables.Exec("CREATE TABLE " + tables.uniqueTable() + " (id VARCHAR(100) NOT NULL PRIMARY KEY)")
+	tables.Exec("INSERT INTO " + tables.uniqueTable() + " (id) VALUES ('taken')")
+	return tables
+}
+
+// EffectsTable is the name of the table of effects.
+func (x *Tables) EffectsTable() string { return x.Inbox + "_effects" }
+
+func (x *Tables) uniqueTable() string { return x.Inbox + "_unique" }
+
+// Exec runs a statement from outside, and fails the test if that fails.
+func (x *Tables) Exec(statement string, args ...any) {
+	x.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
+	defer cancel()
+	if _, err := x.DB.ExecContext(ctx, statement, args...); err != nil {
+		x.t.Errorf("%s: %v", statement, err)
+	}
+}
+
+// Write is an effect, through the transaction in ctx.
+func (x *Tables) Write(ctx context.Context, id string) error {
+	tx, err := inboxsql.Tx(ctx)
+	if err != nil {
+		return err
+	}
+	_, err = tx.ExecContext(ctx, "INSERT INTO "+x.EffectsTable()+" (id) VALUES ("+x.bind("1")+")", id)
+	return err
+}
+
+func (x *Tables) violate(ctx context.Context) error {
+	tx, err := inboxsql.StdTx(ctx)
+	if err != nil {
+		return err
+	}
+	_, err = tx.ExecContext(ctx, "INSERT INTO "+x.uniqueTable()+" (id) VALUES ('taken')")
+	return err
+}
+
+// Effects counts the committed effects with this id.
+func (x *Tables) Effects(id string) int {
+	x.t.Helper()
+	return x.count("SELECT COUNT(*) FROM "+x.EffectsTable()+" WHERE id = "+x.bind("1"), id)
+}
+
+// Keys counts the committed keys.
+func (x *Tables) Keys() int {
+	x.t.Helper()
+	return x.count("SELECT COUNT(*) FROM " + x.Inbox)
+}
+
+// Remove deletes a committed key.
+func (x *Tables) Remove(key inbox.Key) {
+	x.t.Helper()
+	x.Exec("DELETE FROM "+x.Inbox+" WHERE consumer = "+x.bind("1")+" AND source = "+x.bind("2")+" AND message_id = "+x.bind("3"),
+		key.Consumer, key.Source, key.MessageID)
+}
+
+func (x *Tables) count(query string, args ...any) int {
+	x.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
+	defer cancel()
+	var n int
+	if err := x.DB.QueryRowContext(ctx, query, args...).Scan(&n); err != nil {
+		x.t.Errorf("%s: %v", query, err)
+	}
+	return n
+}
+
+func (x *Tables) bind(n string) string {
+	if x.dialect == inboxsql.Postgres {
+		return "$" + n
+	}
+	return "?"
+}
+
+// MustFail turns a statement that was meant to fail, and did, into nil.
+func MustFail(_ any, err error) error {
+	if err == nil {
+		return errors.New("the statement was meant to fail")
+	}
+	return nil
+}
