@@ -86,7 +86,7 @@ func claimErrorText(t *testing.T, h Harness) {
 		`constraint failed: UNIQUE constraint failed: inbox_messages.message_id (1555)`,
 		"duplicate", "discarded", "database is locked (5) (SQLITE_BUSY)",
 	} {
-		own := errors.New(text) //nolint:perfsprint // each its own error
+		own := errors.New(text)
 		a := deliver(t.Context(), in.Store, keyOf("1"), in.writes("effect").then(own))
 		if a.duplicate || a.err != own { //nolint:errorlint // it must be that error and no other
 			t.Fatalf("got %s, want the handler's own error %q", a, own)

@@ -95,8 +95,8 @@ func (in *Instance) writes(id string) handler {
 // then is a handler that does h first, and ends with err.
 func (h handler) then(err error) handler {
 	return func(ctx context.Context) (inbox.Effect, error) {
-		if _, err := h(ctx); err != nil {
-			return inbox.Effect{}, err
+		if _, failed := h(ctx); failed != nil {
+			return inbox.Effect{}, failed
 		}
 		return inbox.Effect{}, err
 	}

@@ -85,8 +85,9 @@ func keyBytes(t *testing.T, h Harness) {
 func keyLongest(t *testing.T, h Harness) {
 	in := h.open(t, Options{})
 	longest := func(most int, last string) string { return strings.Repeat("x", most-len(last)) + last }
-	var keys []inbox.Key
-	for _, last := range []string{"", "y", "z", "\u00e9", " "} {
+	lasts := []string{"", "y", "z", "\u00e9", " "}
+	keys := make([]inbox.Key, 0, 3*len(lasts)+2)
+	for _, last := range lasts {
 		keys = append(keys,
 			keyOf(longest(inbox.MaxMessageID, last)),
 			inbox.Key{Consumer: longest(inbox.MaxConsumer, last), MessageID: "1"},
@@ -103,8 +104,9 @@ func keyLongest(t *testing.T, h Harness) {
 
 func keyQuoted(t *testing.T, h Harness) {
 	in := h.open(t, Options{})
-	var keys []inbox.Key
-	for _, text := range []string{`'`, `''`, `\`, `\'`, `"`, "`", `'; ROLLBACK; --`, `$1`, `?`, `:id`, `{table}`, `%s`, `/*`, `--`} {
+	texts := []string{`'`, `''`, `\`, `\'`, `"`, "`", `'; ROLLBACK; --`, `$1`, `?`, `:id`, `{table}`, `%s`, `/*`, `--`}
+	keys := make([]inbox.Key, 0, 2*len(texts))
+	for _, text := range texts {
 		keys = append(keys, keyOf(text), inbox.Key{Consumer: text, Source: text, MessageID: text})
 	}
 	allDiffer(t, in, keys)

@@ -94,15 +94,15 @@ func messageSame(t *testing.T, h Harness) {
 	in.mustKeep(t, 1)
 }
 
-// events is an observer that keeps what it sees.
-type events struct {
+// recorder is an observer that keeps what it sees.
+type recorder struct {
 	mu     sync.Mutex
 	starts int
 	ends   []inbox.Event
 }
 
 // DeliveryStart implements [inbox.Observer].
-func (e *events) DeliveryStart(ctx context.Context, _ inbox.Delivery) context.Context {
+func (e *recorder) DeliveryStart(ctx context.Context, _ inbox.Delivery) context.Context {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.starts++
@@ -110,13 +110,13 @@ func (e *events) DeliveryStart(ctx context.Context, _ inbox.Delivery) context.Co
 }
 
 // DeliveryEnd implements [inbox.Observer].
-func (e *events) DeliveryEnd(_ context.Context, end inbox.Event) {
+func (e *recorder) DeliveryEnd(_ context.Context, end inbox.Event) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.ends = append(e.ends, end)
 }
 
-func (e *events) mustBe(t *testing.T, outcomes ...inbox.Outcome) {
+func (e *recorder) mustBe(t *testing.T, outcomes ...inbox.Outcome) {
 	t.Helper()
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -54,15 +54,15 @@ func mustPublish(t *testing.T, r *rig, want []*message.Message) {
 }
 
 // producing is a handler with one effect and produced messages.
-func (in *Instance) producing(id string, out func() []*message.Message) message.HandlerFunc {
+func (in *Instance) producing(out func() []*message.Message) message.HandlerFunc {
 	return func(msg *message.Message) ([]*message.Message, error) {
-		return out(), in.Write(msg.Context(), id)
+		return out(), in.Write(msg.Context(), "effect")
 	}
 }
 
 func producedReplay(t *testing.T, h Harness) {
 	in := h.open(t, Options{})
-	r := protected(t, in, nil, in.producing("effect", invoices))
+	r := protected(t, in, nil, in.producing(invoices))
 	for range 3 {
 		r.deliver(order("1")).mustAck(t)
 		mustPublish(t, r, invoices())
@@ -72,7 +72,7 @@ func producedReplay(t *testing.T, h Harness) {
 
 func producedRefused(t *testing.T, h Harness) {
 	in := h.open(t, Options{})
-	r := protected(t, in, nil, in.producing("effect", invoices))
+	r := protected(t, in, nil, in.producing(invoices))
 	r.sink.refuse = []func() error{
 		func() error { return errBroker },
 		func() error { panic("the broker's client is broken") },
@@ -112,7 +112,7 @@ func producedFailed(t *testing.T, h Harness) {
 func producedReject(t *testing.T, h Harness) {
 	in := h.open(t, Options{})
 	c := &inboxmw.Config{Handler: inboxmw.Handler{Produced: inboxmw.Reject()}}
-	r := protected(t, in, c, in.producing("effect", invoices))
+	r := protected(t, in, c, in.producing(invoices))
 	r.deliver(order("1")).mustNack(t, inbox.ErrProduced)
 	mustPublish(t, r, nil)
 	in.mustHave(t, 0, "effect")
@@ -145,7 +145,7 @@ func producedUnkeepable(t *testing.T, h Harness) {
 	in.mustKeep(t, 0)
 
 	nowhere := newRig(t, inboxmw.MustNew(in.Store, c).Middleware)
-	nowhere.router.AddHandler("invoices", topicIn, nowhere.source, "", nowhere.sink, in.producing("effect", invoices))
+	nowhere.router.AddHandler("invoices", topicIn, nowhere.source, "", nowhere.sink, in.producing(invoices))
 	nowhere.run()
 	nowhere.deliver(order("no topic")).mustNack(t, inbox.ErrNoTopic)
 	in.mustHave(t, 0, "effect")

@@ -69,7 +69,7 @@ func routerTwoHandlers(t *testing.T, h Harness) {
 
 func routerDuplicate(t *testing.T, h Harness) {
 	in := h.open(t, Options{})
-	var events events
+	var events recorder
 	r := protected(t, in, &inboxmw.Config{Observers: []inbox.Observer{&events}}, in.handles("effect"))
 	for range 3 {
 		r.deliver(order("1")).mustAck(t)
@@ -102,12 +102,13 @@ func routerOtherInbox(t *testing.T, h Harness) {
 func routerTxEnded(t *testing.T, h Harness) {
 	in := h.open(t, Options{})
 	for name, own := range map[string]error{"processed": nil, "failed": errHandler} {
-		var left context.Context
+		contexts := make(chan context.Context, 1)
 		r := protected(t, in, nil, func(msg *message.Message) ([]*message.Message, error) {
-			left = msg.Context()
+			contexts <- msg.Context()
 			return nil, own
 		})
 		r.deliver(order(name))
+		left := await(t, contexts, "the handler's context")
 		for handle, lookUp := range h.Handles {
 			if err := lookUp(left); !errors.Is(err, inbox.ErrTxEnded) {
 				t.Errorf("%s after a %s delivery: got %v, want %q", handle, name, err, inbox.ErrTxEnded)
@@ -242,7 +243,7 @@ func routerResult(t *testing.T, h Harness) {
 
 func routerEarlyAck(t *testing.T, h Harness) {
 	in := h.open(t, Options{})
-	var events events
+	var events recorder
 	c := &inboxmw.Config{Observers: []inbox.Observer{&events}}
 	write := in.handles("effect")
 	r := protected(t, in, c, func(msg *message.Message) ([]*message.Message, error) {
@@ -260,7 +261,7 @@ func routerEarlyAck(t *testing.T, h Harness) {
 
 func routerObservers(t *testing.T, h Harness) {
 	in := h.open(t, Options{})
-	var first, second events
+	var first, second recorder
 	c := &inboxmw.Config{Observers: []inbox.Observer{&first, &second}}
 	fails := true
 	write := in.handles("effect")
@@ -278,7 +279,7 @@ func routerObservers(t *testing.T, h Harness) {
 	r.deliver(order("1")).mustAck(t)
 	r.deliver(order("1")).mustAck(t)
 	r.deliver(order("discarded")).mustAck(t)
-	for _, e := range []*events{&first, &second} {
+	for _, e := range []*recorder{&first, &second} {
 		e.mustBe(t, inbox.Failed, inbox.Processed, inbox.Duplicate, inbox.Discarded)
 		if !errors.Is(e.ends[0].Err, errHandler) || e.ends[1].Err != nil || e.ends[2].Err != nil || e.ends[3].Err != nil {
 			t.Errorf("got errors %v, %v, %v, %v", e.ends[0].Err, e.ends[1].Err, e.ends[2].Err, e.ends[3].Err)

@@ -65,20 +65,22 @@ func swallow(tables *sqltest.Tables, inserts int) {
 		WHEN inbox_swallows('%[1]s') BEGIN SELECT RAISE(IGNORE); END`, tables.Inbox))
 }
 
-var swallowing sync.Map // table to *atomic.Int64, the inserts that are left
+// swallowing has the inserts that are left, *atomic.Int64, by table.
+var swallowing sync.Map //nolint:gochecknoglobals // functions of the driver are global
 
 // registerSwallow must have run before a connection is opened that has to know
 // the function.
-var registerSwallow = sync.OnceFunc(func() {
+var registerSwallow = sync.OnceFunc(func() { //nolint:gochecknoglobals // functions of the driver are global
 	sqlite.MustRegisterScalarFunction("inbox_swallows", 1, func(_ *sqlite.FunctionContext, args []driver.Value) (driver.Value, error) {
 		left, ok := swallowing.Load(args[0])
 		if !ok {
 			return int64(0), nil
 		}
-		if left.(*atomic.Int64).Add(-1) == -1 { //nolint:forcetypeassert // nothing else is stored
-			left.(*atomic.Int64).Store(0) //nolint:forcetypeassert // nothing else is stored
+		n := left.(*atomic.Int64) //nolint:errcheck,forcetypeassert // nothing else is stored
+		if n.Load() == 0 {
 			return int64(0), nil
 		}
+		n.Add(-1)
 		return int64(1), nil
 	})
 })
@@ -96,7 +98,7 @@ func ends(tables *sqltest.Tables) map[string]testutil.End {
 				WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1000000000) SELECT i FROM n`))
 		}},
 		"INSERT OR ROLLBACK": {Do: func(ctx context.Context) error {
-			return sqltest.MustFail(exec(ctx, `INSERT OR ROLLBACK INTO `+tables.Inbox+`_unique (id) VALUES ('taken')`))
+			return sqltest.MustFail(exec(ctx, `INSERT OR ROLLBACK INTO `+tables.UniqueTable()+` (id) VALUES ('taken')`))
 		}},
 		"COMMIT as a statement": {Commits: true, Do: func(ctx context.Context) error {
 			_, err := exec(ctx, "COMMIT")

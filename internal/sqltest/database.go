@@ -39,7 +39,7 @@ type Database struct {
 }
 
 // mostConns is the size of a pool for which a case wants no particular one.
-const mostConns = 12
+const mostConns = 10
 
 // Harness returns the harness of the suite.
 func (d Database) Harness() testutil.Harness {

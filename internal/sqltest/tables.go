@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
 	"testing"
 
 	"github.com/watermill-inbox/inbox"
@@ -27,19 +28,20 @@ func create(t testing.TB, db *sql.DB, s *inboxsql.Store, d inboxsql.Dialect, nam
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { tables.Exec("DROP TABLE IF EXISTS " + name) })
-	for _, other := range []string{tables.EffectsTable(), tables.uniqueTable()} {
+	for _, other := range []string{tables.EffectsTable(), tables.UniqueTable()} {
 		t.Cleanup(func() { tables.Exec("DROP TABLE IF EXISTS " + other) })
 	}
 	tables.Exec("CREATE TABLE " + tables.EffectsTable() + " (id VARCHAR(100) NOT NULL)")
-	tables.Exec("CREATE TABLE " + tables.uniqueTable() + " (id VARCHAR(100) NOT NULL PRIMARY KEY)")
-	tables.Exec("INSERT INTO " + tables.uniqueTable() + " (id) VALUES ('taken')")
+	tables.Exec("CREATE TABLE " + tables.UniqueTable() + " (id VARCHAR(100) NOT NULL PRIMARY KEY)")
+	tables.Exec("INSERT INTO " + tables.UniqueTable() + " (id) VALUES ('taken')")
 	return tables
 }
 
 // EffectsTable is the name of the table of effects.
 func (x *Tables) EffectsTable() string { return x.Inbox + "_effects" }
 
-func (x *Tables) uniqueTable() string { return x.Inbox + "_unique" }
+// UniqueTable is the name of the table with a unique column id, and one row: taken.
+func (x *Tables) UniqueTable() string { return x.Inbox + "_unique" }
 
 // Exec runs a statement from outside, and fails the test if that fails.
 func (x *Tables) Exec(statement string, args ...any) {
@@ -51,13 +53,20 @@ func (x *Tables) Exec(statement string, args ...any) {
 	}
 }
 
+// Cleanup runs a statement when the test ends, before the tables go.
+func (x *Tables) Cleanup(statement string) {
+	x.t.Helper()
+	x.t.Cleanup(func() { x.Exec(statement) })
+}
+
 // Write is an effect, through the transaction in ctx.
 func (x *Tables) Write(ctx context.Context, id string) error {
 	tx, err := inboxsql.Tx(ctx)
 	if err != nil {
 		return err
 	}
-	_, err = tx.ExecContext(ctx, "INSERT INTO "+x.EffectsTable()+" (id) VALUES ("+x.bind("1")+")", id)
+	insert := fmt.Sprintf("INSERT INTO %s (id) VALUES (%s)", x.EffectsTable(), x.bind("1"))
+	_, err = tx.ExecContext(ctx, insert, id)
 	return err
 }
 
@@ -66,7 +75,7 @@ func (x *Tables) violate(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	_, err = tx.ExecContext(ctx, "INSERT INTO "+x.uniqueTable()+" (id) VALUES ('taken')")
+	_, err = tx.ExecContext(ctx, "INSERT INTO "+x.UniqueTable()+" (id) VALUES ('taken')")
 	return err
 }
 
@@ -85,8 +94,8 @@ func (x *Tables) Keys() int {
 // Remove deletes a committed key.
 func (x *Tables) Remove(key inbox.Key) {
 	x.t.Helper()
-	x.Exec("DELETE FROM "+x.Inbox+" WHERE consumer = "+x.bind("1")+" AND source = "+x.bind("2")+" AND message_id = "+x.bind("3"),
-		key.Consumer, key.Source, key.MessageID)
+	where := fmt.Sprintf("consumer = %s AND source = %s AND message_id = %s", x.bind("1"), x.bind("2"), x.bind("3"))
+	x.Exec("DELETE FROM "+x.Inbox+" WHERE "+where, key.Consumer, key.Source, key.MessageID)
 }
 
 func (x *Tables) count(query string, args ...any) int {
