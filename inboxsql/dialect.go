@@ -42,6 +42,11 @@ type dialect struct {
 	// bind makes a column value of a key part.
 	bind func(string) any
 
+	// returns says that the claim returns what tells it from a later claim of the
+	// key, as its one row, and that keep, orphan and unclaim take it after the
+	// key. Otherwise the connection remembers it.
+	returns bool
+
 	// waiting returns the claim that waits for another delivery for at most the
 	// given time, zero or less: not at all, and its arguments after the row.
 	waiting func(s *statements, wait time.Duration) (claim string, args []any)
@@ -63,7 +68,7 @@ type dialect struct {
 
 // statements are whole; {table} and {index} are put in once, at construction.
 type statements struct {
-	claim    string   // row: consumer, source, message_id, event_type, fingerprint, outcome
+	claim    string   // row: consumer, source, message_id, event_type, fingerprint, outcome; see returns
 	claims   []string // the claim by whole seconds of waiting, where {wait} is a literal in it
 	entry    string   // of a key
 	keep     string   // result, produced, then the key; the claim of this connection only

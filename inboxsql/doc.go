@@ -24,7 +24,7 @@
 // COMMIT or ROLLBACK as a statement, nor, on MySQL and MariaDB, by a statement
 // that commits implicitly, such as DDL. It must return SQL errors: on MySQL a
 // deadlock, and on SQLite an interrupted write, roll the whole transaction back,
-// and statements after that are committed one by one. The store finds this
-// before its commit, or when it commits, and fails with [inbox.ErrTxEnded]. The
-// one exception is COMMIT as a statement on PostgreSQL, which it cannot see.
+// and statements after that are committed one by one. The store finds this before
+// its commit, or when it commits, and fails with [inbox.ErrTxEnded]; what a
+// handler committed itself and then failed is claimed again by the next delivery.
 package inboxsql

@@ -22,15 +22,18 @@ type delivery struct {
 	started  context.Context //nolint:containedctx // asked before each BEGIN whether the caller still waits
 	d        inbox.Delivery
 	key      []any
+	token    string    // tells the present claim from a later one, where the claim returns it
 	deadline time.Time // of all waiting
 	claimed  bool      // the key is claimed in the present transaction; nothing is tried again
-	settled  bool      // the fate of the claim is known, whatever the rollback does
+	settled  bool      // the handler has succeeded: what it may have committed itself, stays
 }
 
 var (
-	errDuplicate = errors.New("duplicate")
-	errDiscarded = errors.New("discarded")
-	errUnclear   = errors.New("the key was neither stored nor found: the table swallowed the insert (a trigger, a CHECK constraint, or row security)")
+	errHandlerEnded = fmt.Errorf("%w: the handler called Commit or Rollback on it, which is the inbox's to do", inbox.ErrTxEnded)
+	errDuplicate    = errors.New("duplicate")
+	errDiscarded    = errors.New("discarded")
+	errEnded        = fmt.Errorf("%w while the handler ran: statements after that may have been committed one by one; return every SQL error, and no DDL in handlers", inbox.ErrTxEnded)
+	errUnclear      = errors.New("the key was neither stored nor found: the table swallowed the insert (a trigger, a CHECK constraint, or row security)")
 )
 
 func (r *delivery) once(ctx context.Context, fn func(context.Context) (inbox.Effect, error)) (inbox.Entry, bool, error) {
@@ -128,26 +131,26 @@ func (r *delivery) transact(ctx context.Context, body func(tx *sqlx.Tx) error) (
 	return nil
 }
 
-// rollback ends tx and returns cause, which it adds to only if the claim turns
-// out to have been committed by the handler.
+// rollback ends tx and returns cause, to which it adds only if the handler turns
+// out to have committed its claim.
 func (r *delivery) rollback(ctx context.Context, tx *sqlx.Tx, cause error) error {
 	// When ctx is done, database/sql rolls back in a goroutine of its own and
 	// Rollback does not wait for it: reset does.
 	if err := tx.Rollback(); err != nil {
 		r.reset(ctx)
 	}
-	if !r.claimed || r.settled || r.dialect.orphan == "" {
+	if !r.claimed || r.settled {
 		return cause
 	}
-	// A claim without effects would turn the next delivery into a duplicate.
+	// A claim without its effects would turn the next delivery into a duplicate.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTimeout)
 	defer cancel()
 	var orphans int
-	if err := r.conn.QueryRowContext(ctx, r.dialect.orphan, r.key...).Scan(&orphans); err != nil || orphans == 0 {
+	if err := r.conn.QueryRowContext(ctx, r.dialect.orphan, r.thisClaim()...).Scan(&orphans); err != nil || orphans == 0 {
 		return cause
 	}
-	_, err := r.conn.ExecContext(ctx, r.dialect.unclaim, r.key...)
-	ended := fmt.Errorf("%w: a statement of the handler committed it (DDL?), so that its effects up to there stay although it failed; its key was removed again", inbox.ErrTxEnded)
+	_, err := r.conn.ExecContext(ctx, r.dialect.unclaim, r.thisClaim()...)
+	ended := fmt.Errorf("%w: the handler committed it (by Commit, or a statement such as DDL), so that its effects up to there stay although it failed; its key was removed again", inbox.ErrTxEnded)
 	return errors.Join(cause, r.failed(inbox.OpCommit, ended), err)
 }
 
@@ -173,18 +176,13 @@ func (r *delivery) insert(ctx context.Context, tx *sqlx.Tx, op inbox.Op, discard
 	claim, more := r.dialect.waiting(&r.dialect.statements, left)
 	args := append(make([]any, 0, 7), r.key...)
 	args = append(args, text(cut(r.d.EventType, maxEventType)), blob(r.d.Fingerprint), text(outcome(discard)))
-	result, err := tx.ExecContext(exec, claim, append(args, more...)...)
+	fresh, err := r.exec(exec, tx, claim, append(args, more...))
 	switch {
 	case err != nil && exec.Err() != nil && ctx.Err() == nil:
 		return inbox.Entry{}, r.failed(op, fmt.Errorf("%w: %w", inbox.ErrInFlight, err))
 	case err != nil:
 		return inbox.Entry{}, r.failed(op, err)
-	}
-	n, err := result.RowsAffected()
-	if err != nil {
-		return inbox.Entry{}, r.failed(op, err)
-	}
-	if n == 1 {
+	case fresh:
 		return inbox.Entry{}, nil
 	}
 	// Only a row that this transaction can read is a duplicate: it may have been
@@ -197,6 +195,29 @@ func (r *delivery) insert(ctx context.Context, tx *sqlx.Tx, op inbox.Op, discard
 		return inbox.Entry{}, r.failed(op, err)
 	}
 	return entry, errDuplicate
+}
+
+// exec runs the claim, and reports whether a row was inserted.
+func (r *delivery) exec(ctx context.Context, tx *sqlx.Tx, claim string, args []any) (bool, error) {
+	if r.dialect.returns {
+		err := tx.QueryRowContext(ctx, claim, args...).Scan(&r.token)
+		if errors.Is(err, sql.ErrNoRows) {
+			return false, nil
+		}
+		return err == nil, err
+	}
+	n, err := affected(tx.ExecContext(ctx, claim, args...))
+	return n == 1, err
+}
+
+// thisClaim are the arguments by which a statement finds the present claim, and
+// not one that came after it.
+func (r *delivery) thisClaim(before ...any) []any {
+	args := append(before, r.key...)
+	if r.dialect.returns {
+		args = append(args, r.token)
+	}
+	return args
 }
 
 func (r *delivery) read(ctx context.Context, tx *sqlx.Tx) (inbox.Entry, error) {
@@ -217,35 +238,42 @@ func (r *delivery) read(ctx context.Context, tx *sqlx.Tx) (inbox.Entry, error) {
 // keep stores what the handler left with its claim, and makes sure that the
 // transaction of the claim is the one that will be committed.
 func (r *delivery) keep(ctx context.Context, tx *sqlx.Tx, effect inbox.Effect) error {
+	r.settled = true
 	empty := effect.Result == nil && effect.Record == nil
 	in := true
+	var err error
 	if r.dialect.inTx != nil && (r.dialect.silentCommit || !empty) {
-		var err error
-		if in, err = r.dialect.inTx(ctx, tx, r.server); err != nil {
-			return r.failed(inbox.OpRecord, ended(ctx, err))
-		}
+		in, err = r.dialect.inTx(ctx, tx, r.server)
 	}
-	// The record is also stored if DDL has committed the claim: the next delivery
-	// is then a duplicate, and the produced messages must not be lost.
-	if !empty && (in || r.dialect.orphan != "") {
-		result, err := tx.ExecContext(ctx, r.dialect.keep, append([]any{blob(effect.Result), blob(effect.Record)}, r.key...)...)
-		if err != nil {
-			return r.failed(inbox.OpRecord, ended(ctx, err))
-		}
-		if n, err := result.RowsAffected(); err != nil || n != 1 {
-			in = false
-		}
+	if !empty && err == nil {
+		var n int64
+		n, err = affected(tx.ExecContext(ctx, r.dialect.keep, r.thisClaim(blob(effect.Result), blob(effect.Record))...))
+		in = in && n == 1
 	}
-	if !in {
-		r.settled = true // what was committed, stays: nothing else can be undone either
-		return r.failed(inbox.OpCommit, fmt.Errorf("%w while the handler ran: statements after that may have been committed one by one; return every SQL error, and no DDL in handlers", inbox.ErrTxEnded))
+	switch {
+	case errors.Is(err, sql.ErrTxDone) && ctx.Err() == nil:
+		// The handler ended it. If it committed, the next delivery is a duplicate,
+		// and what was produced must not be lost.
+		_, err = r.conn.ExecContext(ctx, r.dialect.keep, r.thisClaim(blob(effect.Result), blob(effect.Record))...)
+		return r.failed(inbox.OpCommit, errors.Join(errHandlerEnded, err))
+	case err != nil:
+		return r.failed(inbox.OpRecord, ended(ctx, err))
+	case !in:
+		return r.failed(inbox.OpCommit, errEnded)
 	}
 	return nil
 }
 
+func affected(result sql.Result, err error) (int64, error) {
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected()
+}
+
 func (r *delivery) commitError(ctx context.Context, err error) error {
 	if r.dialect.classify(err) == kindNoTx {
-		return fmt.Errorf("%w while the handler ran: statements after that may have been committed one by one; return every SQL error: %w", inbox.ErrTxEnded, err)
+		return fmt.Errorf("%w: %w", errEnded, err)
 	}
 	return ended(ctx, err)
 }
@@ -262,7 +290,7 @@ func ended(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); cause != nil {
 		return fmt.Errorf("rolled back: %w: %w", ctx.Err(), cause)
 	}
-	return fmt.Errorf("%w: the handler called Commit or Rollback on it, which is the inbox's: %w", inbox.ErrTxEnded, err)
+	return errHandlerEnded
 }
 
 // cleanupTimeout bounds what must reach the server after the context is gone.

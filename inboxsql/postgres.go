@@ -9,13 +9,14 @@ import (
 // the session's lock_timeout before the handler's first statement, in the one
 // statement: the WHERE clause sets it, RETURNING, which runs after the insert,
 // sets it back. MATERIALIZED, or the old value would be read twice. The CASE
-// makes set_config depend on the row, or the planner runs it once too early.
+// makes set_config depend on the row, or the planner runs it once too early. The
+// time of the claim is returned, as it tells this claim from a later one.
 const postgresClaim = `WITH was AS MATERIALIZED (SELECT current_setting('lock_timeout') AS v)
 INSERT INTO {table} (consumer, source, message_id, event_type, received_at, processed_at, fingerprint, outcome)
 SELECT $1::text, $2::text, $3::text, $4::text, now(), clock_timestamp(), $5::bytea, $6::text FROM was
 WHERE set_config('lock_timeout', CASE WHEN v IS NULL THEN v ELSE $7::text END, true) IS NOT NULL
 ON CONFLICT (consumer, source, message_id) DO NOTHING
-RETURNING set_config('lock_timeout', (SELECT v FROM was), true)`
+RETURNING (extract(epoch FROM processed_at) * 1000000)::bigint::text || left(set_config('lock_timeout', (SELECT v FROM was), true), 0)`
 
 const postgresEntry = `SELECT event_type, fingerprint, outcome, result, produced,
        (extract(epoch FROM received_at) * 1000000)::bigint,
@@ -24,7 +25,13 @@ const postgresEntry = `SELECT event_type, fingerprint, outcome, result, produced
 FROM {table} WHERE consumer = $1 AND source = $2 AND message_id = $3`
 
 const postgresKeep = `UPDATE {table} SET result = $1, produced = $2
-WHERE consumer = $3 AND source = $4 AND message_id = $5`
+WHERE consumer = $3 AND source = $4 AND message_id = $5 AND (extract(epoch FROM processed_at) * 1000000)::bigint = $6::text::bigint`
+
+const postgresOrphan = `SELECT count(*) FROM {table}
+WHERE consumer = $1 AND source = $2 AND message_id = $3 AND (extract(epoch FROM processed_at) * 1000000)::bigint = $4::text::bigint`
+
+const postgresUnclaim = `DELETE FROM {table}
+WHERE consumer = $1 AND source = $2 AND message_id = $3 AND (extract(epoch FROM processed_at) * 1000000)::bigint = $4::text::bigint`
 
 // A limit of characters is taken as one of bytes: no id is longer in characters.
 const postgresDescribe = `SELECT a.attname::text,
@@ -64,12 +71,15 @@ func postgres() *dialect {
 			claim:    postgresClaim,
 			entry:    postgresEntry,
 			keep:     postgresKeep,
+			orphan:   postgresOrphan,
+			unclaim:  postgresUnclaim,
 			describe: postgresDescribe,
 			advise:   postgresAdvise,
 			// The number is arbitrary; IF NOT EXISTS alone fails when two sessions create at once.
 			lock: `SELECT pg_advisory_xact_lock(7305803482631492)`,
 		},
-		bind: func(s string) any { return s },
+		bind:    func(s string) any { return s },
+		returns: true,
 		waiting: func(s *statements, wait time.Duration) (string, []any) {
 			// Zero would mean for ever.
 			return s.claim, []any{strconv.FormatInt(max(wait.Milliseconds(), 1), 10) + "ms"}

@@ -9,7 +9,8 @@ import (
 
 const sqliteClaim = `INSERT INTO {table} (consumer, source, message_id, event_type, received_at, processed_at, fingerprint, outcome)
 VALUES (?, ?, ?, ?, strftime('%Y-%m-%d %H:%M:%f', 'now'), strftime('%Y-%m-%d %H:%M:%f', 'now'), ?, ?)
-ON CONFLICT (consumer, source, message_id) DO NOTHING`
+ON CONFLICT (consumer, source, message_id) DO NOTHING
+RETURNING processed_at`
 
 // Days since noon in 4714 BC, which is what julianday counts, to microseconds
 // since 1970; a double holds them to less than a tenth of a millisecond.
@@ -20,7 +21,13 @@ const sqliteEntry = `SELECT event_type, fingerprint, outcome, result, produced,
 FROM {table} WHERE consumer = ? AND source = ? AND message_id = ?`
 
 const sqliteKeep = `UPDATE {table} SET result = ?, produced = ?
-WHERE consumer = ? AND source = ? AND message_id = ?`
+WHERE consumer = ? AND source = ? AND message_id = ? AND processed_at = ?`
+
+const sqliteOrphan = `SELECT count(*) FROM {table}
+WHERE consumer = ? AND source = ? AND message_id = ? AND processed_at = ?`
+
+const sqliteUnclaim = `DELETE FROM {table}
+WHERE consumer = ? AND source = ? AND message_id = ? AND processed_at = ?`
 
 // A column of another type would turn '007' into 7.
 const sqliteDescribe = `SELECT x.name, 0,
@@ -66,10 +73,13 @@ func sqlite() *dialect {
 			claim:    sqliteClaim,
 			entry:    sqliteEntry,
 			keep:     sqliteKeep,
+			orphan:   sqliteOrphan,
+			unclaim:  sqliteUnclaim,
 			describe: sqliteDescribe,
 			advise:   sqliteAdvise,
 		},
-		bind: func(s string) any { return s },
+		bind:    func(s string) any { return s },
+		returns: true,
 		waiting: func(s *statements, _ time.Duration) (string, []any) {
 			return s.claim, nil
 		},

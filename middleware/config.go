@@ -29,7 +29,8 @@ type Config struct {
 	// and DropUnroutable, which count as they are.
 	Handlers map[string]Handler
 
-	// Observers are told the start and end of each delivery, in this order.
+	// Observers are told the start of each delivery in this order, and its end in
+	// reverse.
 	Observers []inbox.Observer
 
 	// Logger takes what no error can carry. Nil: the router's, if the inbox is
@@ -148,6 +149,9 @@ func (c Config) validate() error {
 	for _, name := range slices.Sorted(maps.Keys(c.Handlers)) {
 		if name == "" {
 			errs = append(errs, errors.New("Config.Handlers has settings for a handler without a name"))
+		}
+		if c.Handlers[name].Unprotected {
+			continue
 		}
 		consumer := cmp.Or(c.Handlers[name].Consumer, name)
 		if other, ok := handlerOf[consumer]; ok {

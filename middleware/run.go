@@ -53,7 +53,9 @@ func (r *run) handle() ([]*message.Message, error) {
 // refuse ends a delivery that never came to the store.
 func (r *run) refuse(before saved, err error) error {
 	o := r.in.observe(before.ctx, r.delivery, r.p.name)
-	o.end(r.event(o, inbox.Failed, err))
+	e := r.event(o, inbox.Failed, err)
+	r.report(e)
+	o.end(e)
 	return err
 }
 
