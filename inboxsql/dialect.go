@@ -43,8 +43,7 @@ type dialect struct {
 	bind func(string) any
 
 	// returns says that the claim returns what tells it from a later claim of the
-	// key, as its one row, and that keep, orphan and unclaim take it after the
-	// key. Otherwise the connection remembers it.
+	// key, as its one row, and that keep and unclaim take it after the key. Otherwise the connection remembers it.
 	returns bool
 
 	// waiting returns the claim that waits for another delivery for at most the
@@ -59,7 +58,7 @@ type dialect struct {
 	classify func(error) errorKind
 
 	// inTx reports whether the connection is still in the transaction that the
-	// store began. Nil: COMMIT tells.
+	// store began.
 	inTx func(ctx context.Context, tx *sqlx.Tx, server string) (bool, error)
 
 	// silentCommit says that COMMIT succeeds without a transaction to commit.
@@ -113,7 +112,7 @@ func (d *dialect) prepare(table string) *dialect {
 	}
 	fill := strings.NewReplacer("{table}", d.ident(table), "{schema}", schema, "{name}", name)
 	p := *d
-	for _, text := range []*string{&p.claim, &p.entry, &p.keep, &p.orphan, &p.unclaim, &p.describe, &p.advise} {
+	for _, text := range []*string{&p.claim, &p.entry, &p.keep, &p.unclaim, &p.describe, &p.advise} {
 		*text = fill.Replace(*text)
 	}
 	if strings.Contains(p.claim, "{wait}") {

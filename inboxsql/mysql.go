@@ -27,9 +27,6 @@ FROM {table} WHERE consumer = ? AND source = ? AND message_id = ?`
 const mysqlKeep = `UPDATE {table} SET result = ?, produced = ?
 WHERE consumer = ? AND source = ? AND message_id = ? AND processed_at = CAST(@inbox_claim AS DATETIME(6))`
 
-const mysqlOrphan = `SELECT COUNT(*) FROM {table}
-WHERE consumer = ? AND source = ? AND message_id = ? AND processed_at = CAST(@inbox_claim AS DATETIME(6))`
-
 const mysqlUnclaim = `DELETE FROM {table}
 WHERE consumer = ? AND source = ? AND message_id = ? AND processed_at = CAST(@inbox_claim AS DATETIME(6))`
 
@@ -76,7 +73,6 @@ func mysql() *dialect {
 			claim:    mysqlClaim,
 			entry:    mysqlEntry,
 			keep:     mysqlKeep,
-			orphan:   mysqlOrphan,
 			unclaim:  mysqlUnclaim,
 			describe: mysqlDescribe,
 			advise:   mysqlAdvise,

@@ -134,22 +134,26 @@ func (r *delivery) transact(ctx context.Context, body func(tx *sqlx.Tx) error) (
 // rollback ends tx and returns cause, to which it adds only if the handler turns
 // out to have committed its claim.
 func (r *delivery) rollback(ctx context.Context, tx *sqlx.Tx, cause error) error {
+	endedBefore := false
+	if r.claimed && !r.settled {
+		in, err := r.dialect.inTx(ctx, tx, r.server)
+		endedBefore = (err == nil && !in) || (errors.Is(err, sql.ErrTxDone) && ctx.Err() == nil)
+	}
 	// When ctx is done, database/sql rolls back in a goroutine of its own and
 	// Rollback does not wait for it: reset does.
 	if err := tx.Rollback(); err != nil {
 		r.reset(ctx)
 	}
-	if !r.claimed || r.settled {
+	if !endedBefore {
 		return cause
 	}
 	// A claim without its effects would turn the next delivery into a duplicate.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTimeout)
 	defer cancel()
-	var orphans int
-	if err := r.conn.QueryRowContext(ctx, r.dialect.orphan, r.thisClaim()...).Scan(&orphans); err != nil || orphans == 0 {
-		return cause
+	n, err := affected(r.conn.ExecContext(ctx, r.dialect.unclaim, r.thisClaim()...))
+	if err == nil && n == 0 {
+		return cause // it was rolled back, by a deadlock, say
 	}
-	_, err := r.conn.ExecContext(ctx, r.dialect.unclaim, r.thisClaim()...)
 	ended := fmt.Errorf("%w: the handler committed it (by Commit, or a statement such as DDL), so that its effects up to there stay although it failed; its key was removed again", inbox.ErrTxEnded)
 	return errors.Join(cause, r.failed(inbox.OpCommit, ended), err)
 }
@@ -242,7 +246,7 @@ func (r *delivery) keep(ctx context.Context, tx *sqlx.Tx, effect inbox.Effect) e
 	empty := effect.Result == nil && effect.Record == nil
 	in := true
 	var err error
-	if r.dialect.inTx != nil && (r.dialect.silentCommit || !empty) {
+	if r.dialect.silentCommit {
 		in, err = r.dialect.inTx(ctx, tx, r.server)
 	}
 	if !empty && err == nil {

@@ -1,8 +1,11 @@
 package inboxsql
 
 import (
+	"context"
 	"strconv"
 	"time"
+
+	"github.com/jmoiron/sqlx"
 )
 
 // The claim bounds its own wait for another delivery of the key and restores
@@ -27,11 +30,12 @@ FROM {table} WHERE consumer = $1 AND source = $2 AND message_id = $3`
 const postgresKeep = `UPDATE {table} SET result = $1, produced = $2
 WHERE consumer = $3 AND source = $4 AND message_id = $5 AND (extract(epoch FROM processed_at) * 1000000)::bigint = $6::text::bigint`
 
-const postgresOrphan = `SELECT count(*) FROM {table}
-WHERE consumer = $1 AND source = $2 AND message_id = $3 AND (extract(epoch FROM processed_at) * 1000000)::bigint = $4::text::bigint`
-
 const postgresUnclaim = `DELETE FROM {table}
 WHERE consumer = $1 AND source = $2 AND message_id = $3 AND (extract(epoch FROM processed_at) * 1000000)::bigint = $4::text::bigint`
+
+// The claim has written, so its transaction has an id; one statement on its own,
+// after a COMMIT of the handler, has none.
+const postgresInTx = `SELECT txid_current_if_assigned() IS NOT NULL`
 
 // A limit of characters is taken as one of bytes: no id is longer in characters.
 const postgresDescribe = `SELECT a.attname::text,
@@ -71,7 +75,6 @@ func postgres() *dialect {
 			claim:    postgresClaim,
 			entry:    postgresEntry,
 			keep:     postgresKeep,
-			orphan:   postgresOrphan,
 			unclaim:  postgresUnclaim,
 			describe: postgresDescribe,
 			advise:   postgresAdvise,
@@ -96,6 +99,10 @@ func postgres() *dialect {
 				return kindUnstorable
 			}
 			return kindOther
+		},
+		inTx: func(ctx context.Context, tx *sqlx.Tx, _ string) (in bool, err error) {
+			err = tx.QueryRowContext(ctx, postgresInTx).Scan(&in)
+			return in, err
 		},
 	}
 }

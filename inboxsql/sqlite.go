@@ -7,8 +7,11 @@ import (
 	"github.com/jmoiron/sqlx"
 )
 
+// The clock of SQLite has milliseconds. Three digits by chance tell two claims of
+// one key in one millisecond apart.
 const sqliteClaim = `INSERT INTO {table} (consumer, source, message_id, event_type, received_at, processed_at, fingerprint, outcome)
-VALUES (?, ?, ?, ?, strftime('%Y-%m-%d %H:%M:%f', 'now'), strftime('%Y-%m-%d %H:%M:%f', 'now'), ?, ?)
+VALUES (?, ?, ?, ?, strftime('%Y-%m-%d %H:%M:%f', 'now'),
+        strftime('%Y-%m-%d %H:%M:%f', 'now') || printf('%03d', abs(random() % 1000)), ?, ?)
 ON CONFLICT (consumer, source, message_id) DO NOTHING
 RETURNING processed_at`
 
@@ -21,9 +24,6 @@ const sqliteEntry = `SELECT event_type, fingerprint, outcome, result, produced,
 FROM {table} WHERE consumer = ? AND source = ? AND message_id = ?`
 
 const sqliteKeep = `UPDATE {table} SET result = ?, produced = ?
-WHERE consumer = ? AND source = ? AND message_id = ? AND processed_at = ?`
-
-const sqliteOrphan = `SELECT count(*) FROM {table}
 WHERE consumer = ? AND source = ? AND message_id = ? AND processed_at = ?`
 
 const sqliteUnclaim = `DELETE FROM {table}
@@ -73,7 +73,6 @@ func sqlite() *dialect {
 			claim:    sqliteClaim,
 			entry:    sqliteEntry,
 			keep:     sqliteKeep,
-			orphan:   sqliteOrphan,
 			unclaim:  sqliteUnclaim,
 			describe: sqliteDescribe,
 			advise:   sqliteAdvise,
