@@ -13,7 +13,7 @@ import (
 )
 
 // byValue is a store that cannot be compared.
-type byValue struct{ calls []int }
+type byValue []int
 
 func (byValue) Once(context.Context, inbox.Delivery, func(context.Context) (inbox.Effect, error)) (inbox.Entry, bool, error) {
 	return inbox.Entry{}, false, nil
@@ -29,7 +29,7 @@ func TestNewRefusesWhatCannotWork(t *testing.T) {
 		is    error
 	}{
 		{name: "a nil store", says: []string{"the store is nil"}},
-		{name: "a store that is not comparable", store: byValue{}, says: []string{"inboxmw_test.byValue", "not comparable", "use a pointer"}},
+		{name: "a store that is not comparable", store: byValue(nil), says: []string{"inboxmw_test.byValue", "not comparable", "use a pointer"}},
 		{
 			name:  "one consumer for all handlers",
 			store: newMemory(),

@@ -2,6 +2,7 @@ package inboxmw_test
 
 import (
 	"errors"
+	"strconv"
 	"testing"
 
 	"github.com/ThreeDotsLabs/watermill/message"
@@ -73,7 +74,7 @@ func TestHandlerInTwoRouters(t *testing.T) {
 		var h message.HandlerFunc
 		h = f.wrap(func(msg *message.Message) ([]*message.Message, error) {
 			if depth++; depth < 3 {
-				return h(f.message("o" + string(rune('0'+depth))))
+				return h(f.message("o" + strconv.Itoa(depth)))
 			}
 			return nil, nil
 		})

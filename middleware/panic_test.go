@@ -139,7 +139,7 @@ func TestTransactionDiesWithItsDelivery(t *testing.T) {
 			}
 			ctx := f.ctx
 			undisturbed(f.wrap(func(msg *message.Message) ([]*message.Message, error) {
-				ctx = msg.Context()
+				ctx = msg.Context() //nolint:fatcontext // looked at when it is over
 				if _, err := inbox.Tx[*memoryTx](ctx); err != nil {
 					t.Errorf("within the handler: %v", err)
 				}

@@ -28,7 +28,7 @@ type fixture struct {
 	inbox   *inboxmw.Inbox
 	watcher *watcher
 	logs    *logs
-	ctx     context.Context // that a router gives a message of the handler
+	ctx     context.Context //nolint:containedctx // that a router gives a message of the handler
 }
 
 // setup makes a fixture with these settings for all handlers.
@@ -64,17 +64,14 @@ func routed(tb testing.TB, handler, topic string) context.Context {
 		tb.Fatal(err)
 	}
 	got := make(chan context.Context, 1)
-	look := func(msg *message.Message) ([]*message.Message, error) {
+	look := func(msg *message.Message) error {
 		got <- msg.Context()
-		return nil, nil
+		return nil
 	}
 	if topic == "" {
-		router.AddConsumerHandler(handler, subscribeTopic, oneMessage{}, func(msg *message.Message) error {
-			_, err := look(msg)
-			return err
-		})
+		router.AddConsumerHandler(handler, subscribeTopic, oneMessage{}, look)
 	} else {
-		router.AddHandler(handler, subscribeTopic, oneMessage{}, topic, &published{}, look)
+		router.AddHandler(handler, subscribeTopic, oneMessage{}, topic, &published{}, func(msg *message.Message) ([]*message.Message, error) { return nil, look(msg) })
 	}
 	if err := router.Run(context.Background()); err != nil {
 		tb.Fatal(err)
@@ -133,7 +130,7 @@ func (p *published) failWith(err error) {
 func (p *published) all() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	var all []string
+	all := make([]string, 0, len(p.messages))
 	for i, m := range p.messages {
 		all = append(all, p.topics[i]+"/"+m.UUID)
 	}
@@ -178,7 +175,7 @@ func (w *watcher) outcomes(tb testing.TB) []inbox.Outcome {
 	if len(w.starts) != len(w.ends) {
 		tb.Errorf("%d deliveries were started and %d ended", len(w.starts), len(w.ends))
 	}
-	var all []inbox.Outcome
+	all := make([]inbox.Outcome, 0, len(w.ends))
 	for _, e := range w.ends {
 		all = append(all, e.Outcome)
 	}
@@ -211,10 +208,10 @@ func (l *logs) add(level, msg string, err error, fields watermill.LogFields) {
 func (l *logs) Error(msg string, err error, fields watermill.LogFields) {
 	l.add("error", msg, err, fields)
 }
-func (l *logs) Info(msg string, fields watermill.LogFields)           { l.add("info", msg, nil, fields) }
-func (l *logs) Debug(msg string, fields watermill.LogFields)          { l.add("debug", msg, nil, fields) }
-func (l *logs) Trace(msg string, fields watermill.LogFields)          { l.add("trace", msg, nil, fields) }
-func (l *logs) With(watermill.LogFields) watermill.LoggerAdapter      { return l }
+func (l *logs) Info(msg string, fields watermill.LogFields)      { l.add("info", msg, nil, fields) }
+func (l *logs) Debug(msg string, fields watermill.LogFields)     { l.add("debug", msg, nil, fields) }
+func (l *logs) Trace(msg string, fields watermill.LogFields)     { l.add("trace", msg, nil, fields) }
+func (l *logs) With(watermill.LogFields) watermill.LoggerAdapter { return l }
 
 // having returns the lines that begin with the level and contain each text.
 func (l *logs) having(level string, texts ...string) []string {
@@ -251,7 +248,7 @@ func writes(effect string) message.HandlerFunc {
 func produces(uuids ...string) message.HandlerFunc {
 	return func(msg *message.Message) ([]*message.Message, error) {
 		inbox.MustTx[*memoryTx](msg.Context()).Write(msg.UUID)
-		var out []*message.Message
+		out := make([]*message.Message, 0, len(uuids))
 		for _, uuid := range uuids {
 			m := message.NewMessageWithContext(msg.Context(), uuid, []byte("mail "+uuid))
 			m.Metadata.Set("to", uuid)
@@ -293,7 +290,7 @@ func wantEqual[T any](tb testing.TB, what string, got, want T) {
 }
 
 func uuids(messages []*message.Message) []string {
-	var all []string
+	all := make([]string, 0, len(messages))
 	for _, m := range messages {
 		all = append(all, m.UUID)
 	}

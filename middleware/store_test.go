@@ -24,7 +24,7 @@ type memory struct {
 
 // memoryTx is the transaction of a memory.
 type memoryTx struct {
-	ctx    context.Context // of the transaction
+	ctx    context.Context //nolint:containedctx // of the transaction
 	writes []string
 	outbox []*message.Message
 }
