@@ -71,7 +71,6 @@ type statements struct {
 	claims   []string // the claim by whole seconds of waiting, where {wait} is a literal in it
 	entry    string   // of a key
 	keep     string   // result, produced, then the key; the claim of this connection only
-	orphan   string   // empty, or: is the committed row of a key the claim of this connection?
 	unclaim  string   // empty, or: removes that row
 	describe string   // the table: column, limit in bytes or 0, flaw or '', server
 	advise   string   // settings: fatal, problem, remedy
