@@ -64,7 +64,7 @@ func routed(tb testing.TB, handler, topic string) context.Context {
 		tb.Fatal(err)
 	}
 	got := make(chan context.Context, 1)
-	look := func(msg *message.Message) error {
+	look := func(msg *message.Message) error { //nolint:unparam // a handler has an error
 		got <- msg.Context()
 		return nil
 	}

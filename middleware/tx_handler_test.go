@@ -115,7 +115,7 @@ func TestBind(t *testing.T) {
 		f := setup(t, inboxmw.Handler{Bind: bind})
 		var ctx context.Context
 		mustHandle(t, f.wrap(inboxmw.TxHandler(func(c context.Context, o *orm, _ *message.Message) ([]*message.Message, error) {
-			ctx = c
+			ctx = c //nolint:fatcontext // looked at when it is over
 			o.tx.Write("1")
 			return nil, nil
 		})), f.message("o1"))
