@@ -1,0 +1,2 @@
+// Package integration tests the inbox on real databases.
+package integration

@@ -1,0 +1,79 @@
+package integration_test
+
+import (
+	"database/sql"
+	"fmt"
+	"testing"
+
+	"github.com/go-sql-driver/mysql"
+
+	"github.com/watermill-inbox/inbox/inboxsql"
+	"github.com/watermill-inbox/inbox/internal/sqltest"
+	"github.com/watermill-inbox/inbox/testutil"
+)
+
+// The options of a DSN change what affected rows are, how values travel and what
+// a server refuses. None may change what a duplicate is.
+
+func TestMariaDBOptions(t *testing.T) {
+	t.Parallel()
+	for _, foundRows := range []bool{false, true} {
+		for _, interpolate := range []bool{false, true} {
+			for _, lax := range []bool{false, true} {
+				if !foundRows && !interpolate && !lax {
+					continue // TestMariaDB
+				}
+				t.Run(fmt.Sprintf("clientFoundRows=%t interpolateParams=%t lax=%t", foundRows, interpolate, lax), func(t *testing.T) {
+					t.Parallel()
+					testutil.RunStoreTests(t, mariadb(t, func(c *mysql.Config) {
+						c.ClientFoundRows, c.InterpolateParams = foundRows, interpolate
+						if lax {
+							c.Params = map[string]string{"sql_mode": "''"}
+						}
+					}).Harness())
+				})
+			}
+		}
+	}
+}
+
+func TestMariaDBTimes(t *testing.T) {
+	t.Parallel()
+	testutil.RunStoreTests(t, mariadb(t, func(c *mysql.Config) {
+		c.ParseTime = true
+		c.Params = map[string]string{"time_zone": "'+11:00'"}
+	}).Harness())
+}
+
+func TestPostgresThroughPgxModes(t *testing.T) {
+	t.Parallel()
+	for _, mode := range []string{"cache_describe", "describe_exec", "exec", "simple_protocol"} { // cache_statement is the default
+		t.Run(mode, func(t *testing.T) {
+			t.Parallel()
+			testutil.RunStoreTests(t, postgres(t, "pgx", map[string]string{"default_query_exec_mode": mode}).Harness())
+		})
+	}
+}
+
+func TestPostgresThroughPqBinary(t *testing.T) {
+	t.Parallel()
+	testutil.RunStoreTests(t, postgres(t, "postgres", map[string]string{"binary_parameters": "yes", "timezone": "Asia/Kolkata"}).Harness())
+}
+
+func TestIsolation(t *testing.T) {
+	t.Parallel()
+	for _, level := range []sql.IsolationLevel{sql.LevelReadCommitted, sql.LevelRepeatableRead, sql.LevelSerializable} {
+		for name, database := range map[string]func() sqltest.Database{
+			"pgx":     func() sqltest.Database { return postgres(t, "pgx", nil) },
+			"pq":      func() sqltest.Database { return postgres(t, "postgres", nil) },
+			"MariaDB": func() sqltest.Database { return mariadb(t, nil) },
+		} {
+			t.Run(fmt.Sprintf("%s on %s", level, name), func(t *testing.T) {
+				t.Parallel()
+				d := database()
+				d.Configure = func(c *inboxsql.Config) { c.TxOptions = &sql.TxOptions{Isolation: level} }
+				testutil.RunStoreTests(t, d.Harness())
+			})
+		}
+	}
+}
