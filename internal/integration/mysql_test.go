@@ -23,8 +23,11 @@ func mariadb(t testing.TB, configure func(*mysql.Config)) sqltest.Database {
 		Dialect: inboxsql.MySQL,
 		Place: func(t testing.TB) func() *sql.DB {
 			t.Helper()
-			dsn := mysqlDSN(t, configure)
-			return func() *sql.DB { return open(t, "mysql", dsn) }
+			connector, err := mysql.NewConnector(mysqlConfig(t, configure))
+			if err != nil {
+				t.Fatal(err)
+			}
+			return func() *sql.DB { return closing(t, sql.OpenDB(connector)) }
 		},
 		Lacks: map[testutil.Ability]string{
 			testutil.CanPoison: "MySQL and MariaDB commit what a failed statement left",
@@ -50,7 +53,7 @@ func mariadb(t testing.TB, configure func(*mysql.Config)) sqltest.Database {
 	}
 }
 
-func mysqlDSN(t testing.TB, configure func(*mysql.Config)) string {
+func mysqlConfig(t testing.TB, configure func(*mysql.Config)) *mysql.Config {
 	t.Helper()
 	c, err := mysql.ParseDSN(mysqlServer.dsn())
 	if err != nil {
@@ -59,7 +62,7 @@ func mysqlDSN(t testing.TB, configure func(*mysql.Config)) string {
 	if configure != nil {
 		configure(c)
 	}
-	return c.FormatDSN()
+	return c
 }
 
 // mariadbSwallow has a trigger spoil the row, such that a foreign key refuses it:

@@ -75,6 +75,12 @@ func open(t testing.TB, driver, dsn string) *sql.DB {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return closing(t, db)
+}
+
+// closing closes db when the test ends.
+func closing(t testing.TB, db *sql.DB) *sql.DB {
+	t.Helper()
 	t.Cleanup(func() {
 		if err := db.Close(); err != nil {
 			t.Errorf("close the pool: %v", err)

@@ -76,7 +76,7 @@ func (d Database) open(t *testing.T, o testutil.Options) *testutil.Instance {
 	}
 	table := fmt.Sprintf("inbox_%012x", rand.Uint64()>>16) //nolint:gosec // a name, not a secret
 	store := func(db *sql.DB) *inboxsql.Store {
-		c := inboxsql.Config{Dialect: d.Dialect, Table: table, Wait: o.Wait}
+		c := inboxsql.Config{Table: table, Wait: o.Wait} // the dialect is found by the driver
 		if d.Configure != nil {
 			d.Configure(&c)
 		}
