@@ -61,6 +61,10 @@ type dialect struct {
 	// store began.
 	inTx func(ctx context.Context, tx *sqlx.Tx, server string) (bool, error)
 
+	// status reads the same from the driver, free of charge, if it is one that
+	// tells. Nil: none does.
+	status func(conn *sqlx.Conn) (in, known bool)
+
 	// silentCommit says that COMMIT succeeds without a transaction to commit.
 	silentCommit bool
 }

@@ -27,6 +27,6 @@
 // and statements after that are committed one by one. The store finds this before
 // its commit, or when it commits, and fails with [inbox.ErrTxEnded]; what a
 // handler committed itself and then failed is claimed again by the next delivery.
-// COMMIT as a statement on PostgreSQL is found only if the handler then fails; if
-// it succeeds, all it did is committed.
+// On PostgreSQL, COMMIT and ROLLBACK as statements are seen through pgx and lib/pq;
+// a driver that is wrapped in another one hides them from a handler that succeeds.
 package inboxsql

@@ -136,7 +136,7 @@ func (r *delivery) transact(ctx context.Context, body func(tx *sqlx.Tx) error) (
 func (r *delivery) rollback(ctx context.Context, tx *sqlx.Tx, cause error) error {
 	endedBefore := false
 	if r.claimed && !r.settled {
-		in, err := r.dialect.inTx(ctx, tx, r.server)
+		in, err := r.inTx(ctx, tx, true)
 		endedBefore = (err == nil && !in) || (errors.Is(err, sql.ErrTxDone) && ctx.Err() == nil)
 	}
 	// When ctx is done, database/sql rolls back in a goroutine of its own and
@@ -244,11 +244,7 @@ func (r *delivery) read(ctx context.Context, tx *sqlx.Tx) (inbox.Entry, error) {
 func (r *delivery) keep(ctx context.Context, tx *sqlx.Tx, effect inbox.Effect) error {
 	r.settled = true
 	empty := effect.Result == nil && effect.Record == nil
-	in := true
-	var err error
-	if r.dialect.silentCommit {
-		in, err = r.dialect.inTx(ctx, tx, r.server)
-	}
+	in, err := r.inTx(ctx, tx, r.dialect.silentCommit)
 	if !empty && err == nil {
 		var n int64
 		n, err = affected(tx.ExecContext(ctx, r.dialect.keep, r.thisClaim(blob(effect.Result), blob(effect.Record))...))
@@ -266,6 +262,20 @@ func (r *delivery) keep(ctx context.Context, tx *sqlx.Tx, effect inbox.Effect) e
 		return r.failed(inbox.OpCommit, errEnded)
 	}
 	return nil
+}
+
+// inTx reports whether the connection is still in the transaction of the claim,
+// as far as that is known: ask says whether a statement may be spent on it.
+func (r *delivery) inTx(ctx context.Context, tx *sqlx.Tx, ask bool) (bool, error) {
+	if r.dialect.status != nil {
+		if in, known := r.dialect.status(r.conn); known {
+			return in, nil
+		}
+	}
+	if !ask {
+		return true, nil
+	}
+	return r.dialect.inTx(ctx, tx, r.server)
 }
 
 func affected(result sql.Result, err error) (int64, error) {

@@ -2,6 +2,7 @@ package inboxsql
 
 import (
 	"context"
+	"reflect"
 	"strconv"
 	"time"
 
@@ -100,9 +101,44 @@ func postgres() *dialect {
 			}
 			return kindOther
 		},
+		status: postgresStatus,
 		inTx: func(ctx context.Context, tx *sqlx.Tx, _ string) (in bool, err error) {
 			err = tx.QueryRowContext(ctx, postgresInTx).Scan(&in)
 			return in, err
 		},
 	}
+}
+
+// postgresStatus reads the transaction status that the server sent with its last
+// answer: pgx would take a COMMIT after the handler's own ROLLBACK for a success,
+// and lib/pq answers it with an error that has no code. Neither driver can be
+// imported here. pgx has methods for it, lib/pq a field.
+func postgresStatus(conn *sqlx.Conn) (in, known bool) {
+	err := conn.Raw(func(driverConn any) error {
+		v := reflect.ValueOf(driverConn)
+		if s := reflect.Indirect(v); s.Kind() == reflect.Struct {
+			if field := s.FieldByName("txnStatus"); field.IsValid() && field.CanUint() {
+				in, known = field.Uint() != 'I', true
+				return nil
+			}
+		}
+		// Names as constants: a variable one would keep the linker from dropping
+		// any unused method of the program.
+		for _, method := range [...]func(reflect.Value) reflect.Value{
+			func(v reflect.Value) reflect.Value { return v.MethodByName("Conn") },
+			func(v reflect.Value) reflect.Value { return v.MethodByName("PgConn") },
+			func(v reflect.Value) reflect.Value { return v.MethodByName("TxStatus") },
+		} {
+			m := method(v)
+			if !m.IsValid() || m.Type().NumIn() != 0 || m.Type().NumOut() != 1 {
+				return nil
+			}
+			v = m.Call(nil)[0]
+		}
+		if v.CanUint() {
+			in, known = v.Uint() != 'I', true
+		}
+		return nil
+	})
+	return in, known && err == nil
 }

@@ -145,11 +145,13 @@ func (c Config) validate() error {
 	if c.Handler.Consumer != "" {
 		errs = append(errs, fmt.Errorf("Config.Handler.Consumer %q would give all handlers one consumer, so that each takes the others' messages for duplicates: set it in Config.Handlers", c.Handler.Consumer))
 	}
+	errs = append(errs, c.Handler.validate("Config.Handler"))
 	handlerOf := map[string]string{}
 	for _, name := range slices.Sorted(maps.Keys(c.Handlers)) {
 		if name == "" {
 			errs = append(errs, errors.New("Config.Handlers has settings for a handler without a name"))
 		}
+		errs = append(errs, c.Handlers[name].validate(fmt.Sprintf("Config.Handlers[%q]", name)))
 		if c.Handlers[name].Unprotected {
 			continue
 		}
@@ -165,4 +167,13 @@ func (c Config) validate() error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+func (h Handler) validate(field string) error {
+	for i, m := range h.Inside {
+		if m == nil {
+			return fmt.Errorf("%s.Inside[%d] is nil", field, i)
+		}
+	}
+	return nil
 }

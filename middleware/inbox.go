@@ -32,7 +32,7 @@ type Inbox struct {
 // error names the field of cfg that is wrong; two handlers that end up as one
 // consumer are [inbox.ErrConsumer].
 func New(store inbox.Store, cfg *Config) (*Inbox, error) {
-	if store == nil {
+	if v := reflect.ValueOf(store); store == nil || (v.Kind() == reflect.Pointer && v.IsNil()) {
 		return nil, errors.New("inboxmw: the store is nil")
 	}
 	if !reflect.TypeOf(store).Comparable() {
@@ -73,9 +73,11 @@ func (in *Inbox) Middleware(h message.HandlerFunc) message.HandlerFunc {
 }
 
 // With is [Inbox.Middleware] with settings for one handler, for the handler's
-// AddMiddleware; zero fields take the values of Config.Handler. Do not add it
-// inside a Middleware of the router: the outer one has begun the delivery with
-// other settings, and it fails with [inbox.ErrNested]. Use Config.Handlers there.
+// AddMiddleware; zero fields take the values of Config.Handler. It goes with a
+// [Inbox.Plugin] of the same inbox, which is inside of it and leaves the handler
+// to it. Added after a router's AddMiddleware it would be the inner one, and
+// fails with [inbox.ErrNested]: the outer one has begun the delivery with other
+// settings. Use Config.Handlers there.
 func (in *Inbox) With(h Handler) message.HandlerMiddleware {
 	own := h.over(in.defaults)
 	return func(next message.HandlerFunc) message.HandlerFunc {

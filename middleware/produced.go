@@ -53,6 +53,9 @@ func (replay) keep(k kept) ([]produced, error) {
 // The publisher's table must exist: a statement that creates it would end the
 // transaction on some databases.
 func Outbox[T any](open func(tx T) (message.Publisher, error)) ProducedPolicy {
+	if open == nil {
+		panic("inboxmw: Outbox needs a function that opens a publisher")
+	}
 	return outbox[T]{open: open}
 }
 

@@ -92,6 +92,9 @@ func (p *keepingPublisher) publish(topic string, m *message.Message) error {
 // without one go to outside; if that is nil, they are [inbox.ErrNoTx]. Closing it
 // closes outside.
 func TxPublisher[T any](open func(tx T) (message.Publisher, error), outside message.Publisher) message.Publisher {
+	if open == nil {
+		panic("inboxmw: TxPublisher needs a function that opens a publisher")
+	}
 	return txPublisher[T]{open: open, outside: outside}
 }
 

@@ -29,15 +29,16 @@ type run struct {
 
 func (r *run) handle() ([]*message.Message, error) {
 	before := snapshot(r.msg)
-	if err := r.identify(); err != nil {
-		return nil, r.refuse(before, err)
+	if err := r.identified(before); err != nil {
+		return nil, err
 	}
 	if outer := ownerOf(before.ctx); outer != nil && outer.msg == r.msg {
 		return r.inner(outer)
 	}
 	twice, err := r.in.consumers.enter(r.p.Consumer, r.p.name, r.w)
 	if err != nil {
-		return nil, r.refuse(before, err)
+		r.refuse(before, err)
+		return nil, err
 	}
 	defer r.in.consumers.leave(r.p.Consumer, r.w)
 	if twice {
@@ -51,24 +52,43 @@ func (r *run) handle() ([]*message.Message, error) {
 }
 
 // refuse ends a delivery that never came to the store.
-func (r *run) refuse(before saved, err error) error {
+func (r *run) refuse(before saved, err error) {
 	o := r.in.observe(before.ctx, r.delivery, r.p.name)
 	e := r.event(o, inbox.Failed, err)
 	r.report(e)
 	o.end(e)
-	return err
 }
 
 // inner is a delivery that an inbox further out has begun. Claiming the key once
 // more would wait for that claim for ever.
 func (r *run) inner(outer *owner) ([]*message.Message, error) {
-	if outer.in.store != r.in.store || outer.key != r.delivery.Key || (r.w.own != nil && r.w.own != outer.own) {
+	// Around a plain Middleware or Plugin, a With of the same inbox has the say.
+	within := outer.in == r.in && r.w.own == nil
+	same := outer.in.store == r.in.store && outer.key == r.delivery.Key && (r.w.own == nil || r.w.own == outer.own)
+	if !within && !same {
 		return nil, fmt.Errorf("%w: it has key %s, this one %s; keep one of them, with its settings in Config.Handlers", inbox.ErrNested, outer.key, r.delivery.Key)
 	}
-	if !r.w.warned.Swap(true) {
+	if outer.own == nil && !r.w.warned.Swap(true) {
 		r.in.log().Info("Inbox stands twice around one handler; the inner one does nothing", r.fields())
 	}
 	return r.w.next(r.msg)
+}
+
+// identified makes the key, or refuses the message, also if a function of the
+// user panics.
+func (r *run) identified(before saved) error {
+	returned := false
+	defer func() {
+		if !returned {
+			r.refuse(before, errHandlerGone)
+		}
+	}()
+	err := r.identify()
+	returned = true
+	if err != nil {
+		r.refuse(before, err)
+	}
+	return err
 }
 
 // identify makes the key, from the message as it was delivered.
@@ -146,7 +166,7 @@ func (r *run) protect(before saved) (out []*message.Message, err error) {
 }
 
 var (
-	errHandlerGone    = errors.New("inbox: the handler panicked or ended its goroutine")
+	errHandlerGone    = errors.New("inbox: the handler, or a function of its settings, panicked or ended its goroutine")
 	errPayloadChanged = errors.New("inbox: payload changed in place")
 	errEarlyAck       = errors.New("inbox: message acked before the commit")
 )
@@ -216,6 +236,7 @@ func (r *run) record(ctx context.Context, returned []*message.Message, later []a
 // replay takes the produced messages of the first delivery from its record, to
 // be published again whatever today's policy is.
 func (r *run) replay(e inbox.Entry) error {
+	r.out, r.later = nil, nil // of a run that a store may have undone
 	if r.p.OnDuplicate != nil {
 		if err := r.p.OnDuplicate(r.msg, e); err != nil {
 			return err
@@ -282,9 +303,10 @@ func (r *run) event(o observation, outcome inbox.Outcome, err error) inbox.Event
 // report logs what no one above can know. Errors as such are the router's to log.
 func (r *run) report(e inbox.Event) {
 	var failed *inbox.StoreError
-	switch {
-	case errors.As(e.Err, &failed) && errors.Is(e.Err, inbox.ErrTxEnded):
+	if errors.As(e.Err, &failed) && errors.Is(e.Err, inbox.ErrTxEnded) {
 		r.in.log().Error("Inbox: the transaction ended while the handler ran; statements after that may have been committed one by one", e.Err, r.fields())
+	}
+	switch {
 	case e.EarlyAck && e.Err != nil:
 		r.in.log().Error("Inbox: a message that was acked before the commit has failed and is lost", e.Err, r.fields())
 	case e.EarlyAck:

@@ -2,6 +2,7 @@ package inboxmw
 
 import (
 	"cmp"
+	"context"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -40,7 +41,13 @@ type owner struct {
 	own *Handler
 }
 
+// passing marks a context of a message that a With lets pass.
+type passing struct{}
+
 func (w *wrapped) handle(msg *message.Message) ([]*message.Message, error) {
+	if o, ok := msg.Context().Value(passing{}).(owner); ok && w.own == nil && o.in == w.in && o.msg == msg {
+		return w.next(msg) // a With around this has let it pass
+	}
 	p := w.resolve(message.HandlerNameFromCtx(msg.Context()))
 	if p.Unprotected {
 		return w.pass(msg, p, inbox.Unprotected)
@@ -75,13 +82,16 @@ func (w *wrapped) resolve(name string) *protected {
 // pass runs the handler without the inbox. A transaction that another message's
 // context has brought along is hidden from it.
 func (w *wrapped) pass(msg *message.Message, p *protected, outcome inbox.Outcome) (out []*message.Message, err error) {
-	ctx := msg.Context()
-	defer msg.SetContext(ctx)
-	passing := ctx
+	before := msg.Context()
+	defer msg.SetContext(before)
+	ctx := before
 	if o := ownerOf(ctx); len(delivery.Handles(ctx)) > 0 && (o == nil || o.msg != msg) {
-		passing = delivery.NewContext(ctx, nil)
+		ctx = delivery.NewContext(ctx, nil)
 	}
-	o := w.in.observe(passing, inbox.Delivery{}, p.name)
+	if w.own != nil {
+		ctx = context.WithValue(ctx, passing{}, owner{in: w.in, msg: msg})
+	}
+	o := w.in.observe(ctx, inbox.Delivery{}, p.name)
 	defer func() {
 		o.end(inbox.Event{Outcome: outcome, Produced: len(out), Duration: time.Since(o.started)})
 	}()
