@@ -73,8 +73,8 @@ func TestKilledSession(t *testing.T) {
 					go func() { killed <- now() }()
 					return writes(ctx)
 				})
-				if err := <-killed; err != nil {
-					t.Logf("the session had ended: %v", err)
+				if late := <-killed; late != nil {
+					t.Logf("the session had ended: %v", late)
 				}
 				e, duplicate, next := redeliver(t, in, id, writes)
 				if next != nil {

@@ -16,12 +16,12 @@ import (
 )
 
 // mariadb is MariaDB with changes to the configuration of the driver.
-func mariadb(t testing.TB, configure func(*mysql.Config)) sqltest.Database {
+func mariadb(t *testing.T, configure func(*mysql.Config)) sqltest.Database {
 	t.Helper()
 	mysqlServer.need(t)
 	return sqltest.Database{
 		Dialect: inboxsql.MySQL,
-		Place: func(t testing.TB) func() *sql.DB {
+		Place: func(t *testing.T) func() *sql.DB {
 			t.Helper()
 			connector, err := mysql.NewConnector(mysqlConfig(t, configure))
 			if err != nil {
@@ -53,7 +53,7 @@ func mariadb(t testing.TB, configure func(*mysql.Config)) sqltest.Database {
 	}
 }
 
-func mysqlConfig(t testing.TB, configure func(*mysql.Config)) *mysql.Config {
+func mysqlConfig(t *testing.T, configure func(*mysql.Config)) *mysql.Config {
 	t.Helper()
 	c, err := mysql.ParseDSN(mysqlServer.dsn())
 	if err != nil {
@@ -91,21 +91,22 @@ func deadlock(ctx context.Context, tables *sqltest.Tables) error {
 	// The server ends the transaction that has changed less.
 	heavy := "INSERT INTO " + tables.EffectsTable() + " (id) VALUES ('heavy')" + strings.Repeat(", ('heavy')", 200)
 	for _, statement := range []string{heavy, "INSERT INTO " + tables.UniqueTable() + " (id) VALUES ('other')"} {
-		if _, err := other.ExecContext(ctx, statement); err != nil {
+		if _, err = other.ExecContext(ctx, statement); err != nil {
 			return err
 		}
 	}
-	const lock = "SELECT id FROM %s WHERE id = '%s' FOR UPDATE"
-	mine, theirs := fmt.Sprintf(lock, tables.UniqueTable(), "taken"), fmt.Sprintf(lock, tables.UniqueTable(), "other")
-	if _, err := exec(ctx, mine); err != nil {
+	lock := func(id string) string {
+		return "SELECT id FROM " + tables.UniqueTable() + " WHERE id = '" + id + "' FOR UPDATE"
+	}
+	if _, err = exec(ctx, lock("taken")); err != nil {
 		return err
 	}
 	waited := make(chan error, 1)
 	go func() {
-		_, err := other.ExecContext(ctx, mine)
-		waited <- err
+		_, failed := other.ExecContext(ctx, lock("taken"))
+		waited <- failed
 	}()
-	_, err = exec(ctx, theirs)
+	_, err = exec(ctx, lock("other"))
 	var victim *mysql.MySQLError
 	if !errors.As(err, &victim) || victim.Number != 1213 {
 		return fmt.Errorf("want a deadlock, got %w", errors.Join(err, <-waited))

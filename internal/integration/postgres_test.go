@@ -13,12 +13,12 @@ import (
 )
 
 // postgres is PostgreSQL through a driver, with parameters added to the DSN.
-func postgres(t testing.TB, driver string, params map[string]string) sqltest.Database {
+func postgres(t *testing.T, driver string, params map[string]string) sqltest.Database {
 	t.Helper()
 	postgresServer.need(t)
 	return sqltest.Database{
 		Dialect: inboxsql.Postgres,
-		Place: func(t testing.TB) func() *sql.DB {
+		Place: func(t *testing.T) func() *sql.DB {
 			t.Helper()
 			dsn := postgresDSN(t, params)
 			return func() *sql.DB { return open(t, driver, dsn) }
@@ -38,7 +38,7 @@ func postgres(t testing.TB, driver string, params map[string]string) sqltest.Dat
 	}
 }
 
-func postgresDSN(t testing.TB, params map[string]string) string {
+func postgresDSN(t *testing.T, params map[string]string) string {
 	t.Helper()
 	u, err := url.Parse(postgresServer.dsn())
 	if err != nil {
@@ -64,12 +64,12 @@ func postgresSwallow(tables *sqltest.Tables, inserts int) {
 }
 
 // exec runs a statement in the transaction of ctx.
-func exec(ctx context.Context, statement string, args ...any) (sql.Result, error) {
+func exec(ctx context.Context, statement string) (sql.Result, error) {
 	tx, err := inboxsql.StdTx(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return tx.ExecContext(ctx, statement, args...)
+	return tx.ExecContext(ctx, statement)
 }
 
 func TestPostgresThroughPgx(t *testing.T) {

@@ -3,6 +3,7 @@ package integration_test
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"os"
 	"sync"
 	"testing"
@@ -21,6 +22,7 @@ type server struct {
 	err  error
 }
 
+//nolint:gochecknoglobals // each is asked once whether it is there
 var (
 	postgresServer = &server{
 		name: "PostgreSQL", env: "INBOX_TEST_POSTGRES_DSN", driver: "pgx",
@@ -49,14 +51,13 @@ func (s *server) missing() error {
 			s.err = err
 			return
 		}
-		defer db.Close()
-		s.err = db.PingContext(ctx)
+		s.err = errors.Join(db.PingContext(ctx), db.Close())
 	})
 	return s.err
 }
 
 // need skips the test if the server is not there, or fails it if all are required.
-func (s *server) need(t testing.TB) {
+func (s *server) need(t *testing.T) {
 	t.Helper()
 	err := s.missing()
 	switch {
@@ -69,7 +70,7 @@ func (s *server) need(t testing.TB) {
 }
 
 // open opens a pool that the test closes.
-func open(t testing.TB, driver, dsn string) *sql.DB {
+func open(t *testing.T, driver, dsn string) *sql.DB {
 	t.Helper()
 	db, err := sql.Open(driver, dsn)
 	if err != nil {
@@ -79,7 +80,7 @@ func open(t testing.TB, driver, dsn string) *sql.DB {
 }
 
 // closing closes db when the test ends.
-func closing(t testing.TB, db *sql.DB) *sql.DB {
+func closing(t *testing.T, db *sql.DB) *sql.DB {
 	t.Helper()
 	t.Cleanup(func() {
 		if err := db.Close(); err != nil {

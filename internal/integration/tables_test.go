@@ -24,7 +24,7 @@ func databases(t *testing.T) map[string]func() sqltest.Database {
 }
 
 func someTable() string {
-	return fmt.Sprintf("inbox_%012x", rand.Uint64()>>16)
+	return fmt.Sprintf("inbox_%012x", rand.Uint64()>>16) //nolint:gosec // a name, not a secret
 }
 
 // drop removes a table when the test ends.
@@ -169,7 +169,8 @@ func TestTableInSchema(t *testing.T) {
 				}
 			}
 			var rows int
-			if err := db.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM "+schema+".inbox").Scan(&rows); err != nil || rows != 1 {
+			count := "SELECT COUNT(*) FROM " + schema + ".inbox"
+			if err := db.QueryRowContext(t.Context(), count).Scan(&rows); err != nil || rows != 1 {
 				t.Errorf("got %d rows, %v, want 1", rows, err)
 			}
 			findings, err := s.Check(t.Context())
@@ -189,8 +190,8 @@ func TestTableInSchema(t *testing.T) {
 // each delivery and by the check, before anything runs.
 func TestWrongTable(t *testing.T) {
 	t.Parallel()
-	replace := func(old, new string) func(string) string {
-		return func(ddl string) string { return strings.ReplaceAll(ddl, old, new) }
+	replace := func(from, to string) func(string) string {
+		return func(ddl string) string { return strings.ReplaceAll(ddl, from, to) }
 	}
 	for name, c := range map[string]struct {
 		database func() sqltest.Database
@@ -266,7 +267,8 @@ func TestWrongTable(t *testing.T) {
 			}
 			if strings.Contains(changed, "inbox_test_ci") {
 				own := table + "_ci"
-				if _, err := db.ExecContext(t.Context(), "CREATE COLLATION "+own+" (provider = icu, locale = 'und-u-ks-level2', deterministic = false)"); err != nil {
+				create := "CREATE COLLATION " + own + " (provider = icu, locale = 'und-u-ks-level2', deterministic = false)"
+				if _, err = db.ExecContext(t.Context(), create); err != nil {
 					t.Fatal(err)
 				}
 				drop(t, db, "COLLATION "+own)
@@ -277,13 +279,13 @@ func TestWrongTable(t *testing.T) {
 				if strings.TrimSpace(statement) == "" {
 					continue
 				}
-				if _, err := db.ExecContext(t.Context(), statement); err != nil {
+				if _, err = db.ExecContext(t.Context(), statement); err != nil {
 					t.Fatalf("%s: %v", statement, err)
 				}
 			}
 			s := inboxsql.MustNew(db, &inboxsql.Config{Dialect: place.Dialect, Table: table})
 			for range 2 {
-				_, _, err := s.Once(t.Context(), d("1"), func(context.Context) (inbox.Effect, error) {
+				_, _, err = s.Once(t.Context(), d("1"), func(context.Context) (inbox.Effect, error) {
 					t.Error("the handler ran")
 					return inbox.Effect{}, nil
 				})

@@ -21,7 +21,7 @@ import (
 // File is SQLite in a file, opened with the query of a DSN; "" means [WAL].
 func File(query string) sqltest.Database {
 	d := database()
-	d.Place = func(t testing.TB) func() *sql.DB {
+	d.Place = func(t *testing.T) func() *sql.DB {
 		t.Helper()
 		file := filepath.Join(t.TempDir(), "test.db")
 		return func() *sql.DB { return OpenFile(t, file, query) }
@@ -37,7 +37,7 @@ func File(query string) sqltest.Database {
 // Memory is SQLite in memory: one connection is all there is.
 func Memory() sqltest.Database {
 	d := database()
-	d.Place = func(t testing.TB) func() *sql.DB {
+	d.Place = func(t *testing.T) func() *sql.DB {
 		t.Helper()
 		db := OpenMemory(t)
 		return func() *sql.DB { return db }
@@ -65,7 +65,7 @@ func swallow(tables *sqltest.Tables, inserts int) {
 		WHEN inbox_swallows('%[1]s') BEGIN SELECT RAISE(IGNORE); END`, tables.Inbox))
 }
 
-// swallowing has the inserts that are left, *atomic.Int64, by table.
+// swallowing has the inserts that are left, an [atomic.Int64], by table.
 var swallowing sync.Map //nolint:gochecknoglobals // functions of the driver are global
 
 // registerSwallow must have run before a connection is opened that has to know

@@ -17,25 +17,25 @@ const WAL = "?_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)&_pragma=busy_t
 
 // Open opens a database in a file of the test's own, with the query of the DSN;
 // "" means [WAL]. It is closed when the test ends.
-func Open(t testing.TB, query string) *sql.DB {
-	t.Helper()
-	return OpenFile(t, filepath.Join(t.TempDir(), "test.db"), query)
+func Open(tb testing.TB, query string) *sql.DB {
+	tb.Helper()
+	return OpenFile(tb, filepath.Join(tb.TempDir(), "test.db"), query)
 }
 
 // OpenFile is [Open] with a file that others open too.
-func OpenFile(t testing.TB, file, query string) *sql.DB {
-	t.Helper()
+func OpenFile(tb testing.TB, file, query string) *sql.DB {
+	tb.Helper()
 	if query == "" {
 		query = WAL
 	}
 	registerSwallow()
 	db, err := sql.Open("sqlite", "file:"+file+query)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
-	t.Cleanup(func() {
+	tb.Cleanup(func() {
 		if err := db.Close(); err != nil {
-			t.Errorf("close the database: %v", err)
+			tb.Errorf("close the database: %v", err)
 		}
 	})
 	return db
@@ -43,9 +43,9 @@ func OpenFile(t testing.TB, file, query string) *sql.DB {
 
 // OpenMemory opens a database in memory, on a pool of one connection: another
 // connection would have another database.
-func OpenMemory(t testing.TB) *sql.DB {
-	t.Helper()
-	db := OpenFile(t, ":memory:", "?_pragma=busy_timeout(100)")
+func OpenMemory(tb testing.TB) *sql.DB {
+	tb.Helper()
+	db := OpenFile(tb, ":memory:", "?_pragma=busy_timeout(100)")
 	db.SetMaxOpenConns(1)
 	return db
 }

@@ -23,7 +23,7 @@ type Database struct {
 
 	// Place makes a place of the test's own, or finds one that all share, and
 	// returns how to open a pool on it. A pool is closed by the test.
-	Place func(t testing.TB) func() *sql.DB
+	Place func(t *testing.T) func() *sql.DB
 
 	// Configure changes the store's settings. Nil: they are as the case wants.
 	Configure func(c *inboxsql.Config)

@@ -17,11 +17,11 @@ type Tables struct {
 	DB    *sql.DB // the pool of the first store
 	Inbox string  // the name of the inbox table
 
-	t       testing.TB
+	t       *testing.T
 	dialect inboxsql.Dialect
 }
 
-func create(t testing.TB, db *sql.DB, s *inboxsql.Store, d inboxsql.Dialect, name string) *Tables {
+func create(t *testing.T, db *sql.DB, s *inboxsql.Store, d inboxsql.Dialect, name string) *Tables {
 	t.Helper()
 	tables := &Tables{DB: db, Inbox: name, t: t, dialect: d}
 	if err := s.CreateTable(t.Context()); err != nil {
@@ -33,7 +33,7 @@ func create(t testing.TB, db *sql.DB, s *inboxsql.Store, d inboxsql.Dialect, nam
 	}
 	tables.Exec("CREATE TABLE " + tables.EffectsTable() + " (id VARCHAR(100) NOT NULL)")
 	tables.Exec("CREATE TABLE " + tables.UniqueTable() + " (id VARCHAR(100) NOT NULL PRIMARY KEY)")
-	tables.Exec("INSERT INTO " + tables.UniqueTable() + " (id) VALUES ('taken')")
+	tables.Exec(tables.insertTaken())
 	return tables
 }
 
@@ -75,7 +75,7 @@ func (x *Tables) violate(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	_, err = tx.ExecContext(ctx, "INSERT INTO "+x.UniqueTable()+" (id) VALUES ('taken')")
+	_, err = tx.ExecContext(ctx, x.insertTaken())
 	return err
 }
 
@@ -114,6 +114,10 @@ func (x *Tables) bind(n string) string {
 		return "$" + n
 	}
 	return "?"
+}
+
+func (x *Tables) insertTaken() string {
+	return "INSERT INTO " + x.UniqueTable() + " (id) VALUES ('taken')"
 }
 
 // MustFail turns a statement that was meant to fail, and did, into nil.
