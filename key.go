@@ -3,6 +3,7 @@ package inbox
 import (
 	"fmt"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -82,7 +83,7 @@ func printable(s string) string {
 		s, cut = s[:most], "…"
 	}
 	for _, r := range s {
-		if r == utf8.RuneError || r <= ' ' || r == 0x7f || r == '"' {
+		if r == utf8.RuneError || r == ' ' || r == '"' || !unicode.IsPrint(r) {
 			return fmt.Sprintf("%q", s) + cut
 		}
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/watermill-inbox/inbox"
 )
 
-// delivery is one call of Once on its connection.
+// delivery is one call of Once.
 type delivery struct {
 	*Store
 	conn     *sqlx.Conn
@@ -24,7 +24,8 @@ type delivery struct {
 	key      []any
 	token    string    // tells the present claim from a later one, where the claim returns it
 	deadline time.Time // of all waiting
-	claimed  bool      // the key is claimed in the present transaction; nothing is tried again
+	ran      bool      // the handler was called; nothing is tried again
+	claimed  bool      // the key is claimed in the present transaction
 	settled  bool      // the handler has succeeded: what it may have committed itself, stays
 }
 
@@ -36,9 +37,33 @@ var (
 	errUnclear      = errors.New("the key was neither stored nor found: the table swallowed the insert (a trigger, a CHECK constraint, or row security)")
 )
 
+// connected takes a connection for the delivery.
+func (r *delivery) connected(ctx context.Context, fn func(context.Context) (inbox.Effect, error)) (inbox.Entry, bool, error) {
+	conn, err := r.connect(ctx)
+	if err != nil {
+		return inbox.Entry{}, false, r.failed(inbox.OpConnect, err)
+	}
+	defer conn.Close() //nolint:errcheck // gives the connection back; there is nothing to learn from it
+	t, err := r.describe(ctx, conn)
+	if err != nil {
+		return inbox.Entry{}, false, r.failed(inbox.OpConnect, err)
+	}
+	key := r.d.Key
+	key.Consumer = inNamespace(r.cfg.Namespace, key.Consumer)
+	if err := t.fits(key); err != nil {
+		return inbox.Entry{}, false, err
+	}
+	r.conn, r.server = conn, t.server
+	r.key = []any{r.dialect.bind(key.Consumer), r.dialect.bind(key.Source), r.dialect.bind(key.MessageID)}
+	run, release := inbox.Detach(ctx)
+	defer release()
+	return r.once(run, fn)
+}
+
 func (r *delivery) once(ctx context.Context, fn func(context.Context) (inbox.Effect, error)) (inbox.Entry, bool, error) {
 	first := inbox.Entry{Delivery: r.d}
 	entry, err := r.claim(ctx, inbox.OpClaim, "", func(tx *sqlx.Tx) error {
+		r.ran = true
 		effect, err := fn(inbox.ContextWithTx(ctx, tx.Tx, tx))
 		if err != nil {
 			return err
@@ -100,6 +125,7 @@ func (r *delivery) claim(ctx context.Context, op inbox.Op, discard string, body 
 			r.table.Store(nil)
 			return inbox.Entry{}, r.failed(op, r.noTable())
 		default:
+			r.table.Store(nil) // look again what it is: it may be another one now
 			return inbox.Entry{}, err
 		}
 		pause(ctx, attempt)
@@ -258,6 +284,8 @@ func (r *delivery) keep(ctx context.Context, tx *sqlx.Tx, effect inbox.Effect) e
 		return r.failed(inbox.OpCommit, errors.Join(errHandlerEnded, err))
 	case err != nil:
 		return r.failed(inbox.OpRecord, ended(ctx, err))
+	case !in && ctx.Err() != nil:
+		return r.failed(inbox.OpRecord, ended(ctx, sql.ErrTxDone))
 	case !in:
 		return r.failed(inbox.OpCommit, errEnded)
 	}

@@ -5,6 +5,7 @@ import (
 	"embed"
 	"fmt"
 	"strings"
+	"time"
 )
 
 // SchemaFS holds the statements that create the table under its default name, as
@@ -59,14 +60,28 @@ func (s *Store) CreateTable(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	deadline := time.Now().Add(max(s.cfg.Wait, 0))
+	for attempt := 1; ; attempt++ {
+		err := s.createTable(ctx, ddl)
+		if err == nil {
+			return nil
+		}
+		if s.dialect.classify(err) != kindBusy || time.Now().After(deadline) || ctx.Err() != nil {
+			return fmt.Errorf("inboxsql: create table %s: %w", s.cfg.Table, err)
+		}
+		pause(ctx, attempt)
+	}
+}
+
+func (s *Store) createTable(ctx context.Context, ddl string) error {
 	tx, err := s.db.BeginTxx(ctx, nil)
 	if err != nil {
-		return fmt.Errorf("inboxsql: create table %s: %w", s.cfg.Table, err)
+		return err
 	}
 	defer tx.Rollback()
 	if s.dialect.lock != "" {
 		if _, err := tx.ExecContext(ctx, s.dialect.lock); err != nil {
-			return fmt.Errorf("inboxsql: create table %s: %w", s.cfg.Table, err)
+			return err
 		}
 	}
 	// One by one: not every driver takes several statements at once.
@@ -75,11 +90,8 @@ func (s *Store) CreateTable(ctx context.Context) error {
 			continue
 		}
 		if _, err := tx.ExecContext(ctx, statement); err != nil {
-			return fmt.Errorf("inboxsql: create table %s: %w", s.cfg.Table, err)
+			return err
 		}
 	}
-	if err := tx.Commit(); err != nil {
-		return fmt.Errorf("inboxsql: create table %s: %w", s.cfg.Table, err)
-	}
-	return nil
+	return tx.Commit()
 }

@@ -3,6 +3,7 @@ package inboxsql
 import (
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"errors"
 	"fmt"
 	"sync/atomic"
@@ -73,32 +74,20 @@ func (s *Store) Once(ctx context.Context, d inbox.Delivery, fn func(ctx context.
 	if err := d.Key.Validate(); err != nil {
 		return inbox.Entry{}, false, err
 	}
-	conn, err := s.connect(ctx)
-	if err != nil {
-		return inbox.Entry{}, false, &inbox.StoreError{Op: inbox.OpConnect, Key: d.Key, Err: err}
-	}
-	defer conn.Close() //nolint:errcheck // gives the connection back; there is nothing to learn from it
-	t, err := s.describe(ctx, conn)
-	if err != nil {
-		return inbox.Entry{}, false, &inbox.StoreError{Op: inbox.OpConnect, Key: d.Key, Err: err}
-	}
-	key := d.Key
-	key.Consumer = inNamespace(s.cfg.Namespace, key.Consumer)
-	if err := t.fits(key); err != nil {
-		return inbox.Entry{}, false, err
-	}
-	run, release := inbox.Detach(ctx)
-	defer release()
 	r := &delivery{
 		Store:    s,
-		conn:     conn,
-		server:   t.server,
 		started:  ctx,
 		d:        d,
-		key:      []any{s.dialect.bind(key.Consumer), s.dialect.bind(key.Source), s.dialect.bind(key.MessageID)},
 		deadline: time.Now().Add(max(s.cfg.Wait, 0)),
 	}
-	return r.once(run, fn)
+	// As database/sql does it: a connection that has died in the pool, as all do
+	// when the server restarts, is not the message's fault.
+	for tries := 3; ; tries-- {
+		entry, duplicate, err := r.connected(ctx, fn)
+		if r.ran || tries == 0 || !errors.Is(err, driver.ErrBadConn) {
+			return entry, duplicate, err
+		}
+	}
 }
 
 // connect waits for a connection as long as the delivery's own context and the
