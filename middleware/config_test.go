@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"reflect"
+	"strconv"
+	"sync"
 	"testing"
 
 	"github.com/ThreeDotsLabs/watermill/message"
@@ -29,6 +31,7 @@ func TestNewRefusesWhatCannotWork(t *testing.T) {
 		is    error
 	}{
 		{name: "a nil store", says: []string{"the store is nil"}},
+		{name: "a nil pointer as the store", store: (*memory)(nil), says: []string{"the store is nil"}},
 		{name: "a store that is not comparable", store: byValue(nil), says: []string{"inboxmw_test.byValue", "not comparable", "use a pointer"}},
 		{
 			name:  "one consumer for all handlers",
@@ -61,6 +64,18 @@ func TestNewRefusesWhatCannotWork(t *testing.T) {
 			store: newMemory(),
 			cfg:   &inboxmw.Config{Observers: []inbox.Observer{&watcher{}, nil}},
 			says:  []string{"Config.Observers[1]", "nil"},
+		},
+		{
+			name:  "a nil middleware for all handlers",
+			store: newMemory(),
+			cfg:   &inboxmw.Config{Handler: inboxmw.Handler{Inside: []message.HandlerMiddleware{nil}}},
+			says:  []string{"Config.Handler.Inside[0]", "nil"},
+		},
+		{
+			name:  "a nil middleware for one handler",
+			store: newMemory(),
+			cfg:   &inboxmw.Config{Handlers: map[string]inboxmw.Handler{handlerName: {Inside: []message.HandlerMiddleware{nil}}}},
+			says:  []string{"Config.Handlers", handlerName, "Inside[0]", "nil"},
 		},
 		{
 			name:  "two mistakes at once",
@@ -112,6 +127,31 @@ func TestSettingsAreThoseOfTheTimeOfNew(t *testing.T) {
 	mustHandle(t, in.Middleware(writes("1")), deliverable(routed(t, handlerName, ""), "1"))
 	if _, ok := store.entry(inbox.Key{Consumer: "billing", MessageID: "1"}); !ok {
 		t.Errorf("the store was asked for %v", store.asked())
+	}
+}
+
+func TestInboxIsSafeForConcurrentUse(t *testing.T) {
+	t.Parallel()
+	f := setup(t, inboxmw.Handler{})
+	other := routed(t, "other", publishTopic)
+	h := f.wrap(produces("m1"))
+	var deliveries sync.WaitGroup
+	for i := range 50 {
+		for _, ctx := range []context.Context{f.ctx, other} {
+			deliveries.Go(func() {
+				uuid := strconv.Itoa(i)
+				for range 2 {
+					out, err := h(deliverable(ctx, uuid))
+					if err != nil || len(out) != 1 {
+						t.Errorf("message %s: %v, %v", uuid, uuids(out), err)
+					}
+				}
+			})
+		}
+	}
+	deliveries.Wait()
+	if n := len(f.store.committed()); n != 100 {
+		t.Errorf("%d effects", n)
 	}
 }
 

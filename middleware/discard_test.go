@@ -1,6 +1,7 @@
 package inboxmw_test
 
 import (
+	"context"
 	"errors"
 	"testing"
 
@@ -9,6 +10,17 @@ import (
 	"github.com/watermill-inbox/inbox"
 	inboxmw "github.com/watermill-inbox/inbox/middleware"
 )
+
+// overtaken is a store in which another delivery keeps the key while this one's
+// effects are undone.
+type overtaken struct{ by inbox.Entry }
+
+func (s *overtaken) Once(ctx context.Context, _ inbox.Delivery, fn func(context.Context) (inbox.Effect, error)) (inbox.Entry, bool, error) {
+	if _, err := fn(inbox.ContextWithTx(ctx, &memoryTx{})); err != nil {
+		return inbox.Entry{}, false, err
+	}
+	return s.by, true, nil
+}
 
 func TestDiscard(t *testing.T) {
 	t.Parallel()
@@ -95,6 +107,27 @@ func TestDiscard(t *testing.T) {
 		mustHandle(t, h, f.message("o1"))
 		wantEqual(t, "reason", seen.Discard, errOld.Error())
 		wantEqual(t, "outcomes", f.watcher.outcomes(t), []inbox.Outcome{inbox.Discarded, inbox.Duplicate})
+	})
+	t.Run("that another delivery came before is answered as its duplicate", func(t *testing.T) {
+		t.Parallel()
+		first := setup(t, inboxmw.Handler{})
+		mustHandle(t, first.wrap(produces("m1")), first.message("o1"))
+		entry, _ := first.store.entry(key("o1"))
+		w := &watcher{}
+		in := inboxmw.MustNew(&overtaken{by: entry}, &inboxmw.Config{
+			Observers: []inbox.Observer{w},
+			Handler: inboxmw.Handler{OnDuplicate: func(msg *message.Message, _ inbox.Entry) error {
+				if _, err := inbox.Tx[*memoryTx](msg.Context()); !errors.Is(err, inbox.ErrNoTx) {
+					t.Errorf("the hook has the context of the handler: %v", err)
+				}
+				return nil
+			}},
+		})
+		out := mustHandle(t, in.Middleware(func(msg *message.Message) ([]*message.Message, error) {
+			return nil, inbox.Discard(msg.Context(), errOld)
+		}), first.message("o1"))
+		wantEqual(t, "messages", uuids(out), []string{"m1"})
+		wantEqual(t, "outcomes", w.outcomes(t), []inbox.Outcome{inbox.Duplicate})
 	})
 	t.Run("of one attempt does not reach the next", func(t *testing.T) {
 		t.Parallel()

@@ -77,6 +77,36 @@ func TestEarlyAck(t *testing.T) {
 	})
 }
 
+func TestTransactionThatEndedUnderTheHandlerIsLoggedAsError(t *testing.T) {
+	t.Parallel()
+	t.Run("with what may have been committed", func(t *testing.T) {
+		t.Parallel()
+		f := setup(t, inboxmw.Handler{})
+		f.store.fail(inbox.OpCommit, inbox.ErrTxEnded)
+		if _, err := f.wrap(writes("1"))(f.message("o1")); !errors.Is(err, inbox.ErrTxEnded) {
+			t.Errorf("got %v", err)
+		}
+		f.logs.wantLines(t, 1, "error", "committed one by one", handlerName, "o1")
+	})
+	t.Run("and as a loss if the message was acked before", func(t *testing.T) {
+		t.Parallel()
+		f := setup(t, inboxmw.Handler{})
+		f.store.fail(inbox.OpCommit, inbox.ErrTxEnded)
+		_, _ = instantAck(f.wrap(writes("1")))(f.message("o1"))
+		f.logs.wantLines(t, 1, "error", "committed one by one", handlerName, "o1")
+		f.logs.wantLines(t, 1, "error", "is lost", handlerName, "o1")
+	})
+	t.Run("but not if a handler was late to use it, and says so", func(t *testing.T) {
+		t.Parallel()
+		f := setup(t, inboxmw.Handler{})
+		_, err := f.wrap(func(*message.Message) ([]*message.Message, error) { return nil, inbox.ErrTxEnded })(f.message("o1"))
+		if !errors.Is(err, inbox.ErrTxEnded) {
+			t.Errorf("got %v", err)
+		}
+		f.logs.wantLines(t, 0, "error")
+	})
+}
+
 func TestAckAfterTheCommitIsNoEarlyAck(t *testing.T) {
 	t.Parallel()
 	f := setup(t, inboxmw.Handler{})

@@ -95,6 +95,30 @@ func TestMessageWithoutAUsableKeyFailsBeforeTheStoreIsAsked(t *testing.T) {
 	}
 }
 
+func TestPanicOfAFunctionOfTheUserIsSeenAsAFailedDelivery(t *testing.T) {
+	t.Parallel()
+	part := func(*message.Message) (string, error) { panic("x") }
+	for name, h := range map[string]inboxmw.Handler{
+		"Key":       {Key: part},
+		"Source":    {Source: part},
+		"EventType": {EventType: func(*message.Message) string { panic("x") }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := setup(t, h)
+			msg := f.message("o1")
+			if got := undisturbed(f.wrap(writes("1")), msg); got != "x" {
+				t.Errorf("got %v", got)
+			}
+			wantEqual(t, "outcomes", f.watcher.outcomes(t), []inbox.Outcome{inbox.Failed})
+			wantEqual(t, "message", settled(msg), "neither")
+			if f.watcher.last(t).Err == nil || len(f.store.asked()) > 0 {
+				t.Errorf("the observers saw %+v; the store was asked for %v", f.watcher.last(t), f.store.asked())
+			}
+		})
+	}
+}
+
 func TestWithoutARouterANamedConsumerWillDo(t *testing.T) {
 	t.Parallel()
 	f := setup(t, inboxmw.Handler{})

@@ -39,6 +39,26 @@ func TestSameInboxTwicePassesThrough(t *testing.T) {
 	}
 }
 
+func TestSameInboxTwiceIsSeenOnceByObservers(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		handler inboxmw.Handler
+		want    inbox.Outcome
+	}{
+		{inboxmw.Handler{}, inbox.Processed},
+		{inboxmw.Handler{Unprotected: true}, inbox.Unprotected},
+		{inboxmw.Handler{Skip: func(*message.Message) bool { return true }}, inbox.Skipped},
+	} {
+		t.Run(string(c.want), func(t *testing.T) {
+			t.Parallel()
+			f := setup(t, c.handler)
+			nothing := func(*message.Message) ([]*message.Message, error) { return nil, nil }
+			mustHandle(t, f.wrap(f.wrap(nothing)), f.message("o1"))
+			wantEqual(t, "outcomes", f.watcher.outcomes(t), []inbox.Outcome{c.want})
+		})
+	}
+}
+
 func TestOtherInboxInsideIsAnErrorAtOnce(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

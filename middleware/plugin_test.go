@@ -192,6 +192,30 @@ func TestPluginBesideTheMiddleware(t *testing.T) {
 	p.logs.wantLines(t, 1, "info", "twice", handlerName)
 }
 
+func TestPluginInsideWith(t *testing.T) {
+	t.Parallel()
+	store := newMemory()
+	in := inboxmw.MustNew(store, nil)
+	var failed error
+	p := newPlugged(t, nil)
+	p.AddHandler(handlerName, subscribeTopic, oneMessage{}, publishTopic, &published{}, produces("m1")).AddMiddleware(
+		func(h message.HandlerFunc) message.HandlerFunc {
+			return func(msg *message.Message) (out []*message.Message, err error) {
+				out, failed = h(msg)
+				return out, failed
+			}
+		},
+		in.With(inboxmw.Handler{Produced: inboxmw.Reject()}),
+	)
+	p.AddPlugin(in.Plugin)
+	if err := p.Run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if !errors.Is(failed, inbox.ErrProduced) {
+		t.Errorf("the settings of With do not count: %v", failed)
+	}
+}
+
 func TestCheck(t *testing.T) {
 	t.Parallel()
 	errDatabase := errors.New("the database is gone")

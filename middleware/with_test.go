@@ -9,6 +9,62 @@ import (
 	inboxmw "github.com/watermill-inbox/inbox/middleware"
 )
 
+// Around a Middleware or Plugin of the same inbox, With alone has the say.
+func TestWithAroundTheSameInbox(t *testing.T) {
+	t.Parallel()
+	byOrder := inboxmw.Metadata("order_id")
+	for _, c := range []struct {
+		name    string
+		handler string
+		general inboxmw.Handler // of Config
+		with    inboxmw.Handler
+		uuid    string
+		want    inbox.Key // empty: the handler is not protected
+		outcome inbox.Outcome
+	}{
+		{name: "no settings", uuid: "o1", want: key("o1"), outcome: inbox.Processed},
+		{name: "another consumer", with: inboxmw.Handler{Consumer: "billing"}, uuid: "o1", want: inbox.Key{Consumer: "billing", MessageID: "o1"}, outcome: inbox.Processed},
+		{name: "another key", with: inboxmw.Handler{Key: byOrder}, uuid: "o1", want: key("~metadata:order_id:17"), outcome: inbox.Processed},
+		{name: "another key, of a message that the inner one has no key for", with: inboxmw.Handler{Key: byOrder}, want: key("~metadata:order_id:17"), outcome: inbox.Processed},
+		{name: "unprotected", with: inboxmw.Handler{Unprotected: true}, uuid: "o1", outcome: inbox.Unprotected},
+		{name: "skipped", with: inboxmw.Handler{Skip: func(*message.Message) bool { return true }}, uuid: "o1", outcome: inbox.Skipped},
+		{
+			name:    "not skipped, although the inner one would",
+			general: inboxmw.Handler{Skip: func(*message.Message) bool { return true }},
+			with:    inboxmw.Handler{Skip: func(*message.Message) bool { return false }},
+			uuid:    "o1", want: key("o1"), outcome: inbox.Processed,
+		},
+		{name: "protected, although the inner one leaves the handler unprotected", general: inboxmw.Handler{Unprotected: true}, uuid: "o1", want: key("o1"), outcome: inbox.Processed},
+		{name: "a relay", handler: "requeuer", uuid: "o1", want: inbox.Key{Consumer: "requeuer", MessageID: "o1"}, outcome: inbox.Processed},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			f := setup(t, c.general)
+			if c.handler != "" {
+				f.ctx = routed(t, c.handler, publishTopic)
+			}
+			h := f.inbox.With(c.with)(f.inbox.Middleware(func(msg *message.Message) ([]*message.Message, error) {
+				tx, err := inbox.Tx[*memoryTx](msg.Context())
+				if protected := err == nil; protected != (c.want != inbox.Key{}) {
+					t.Errorf("got %v", err)
+				}
+				if err == nil {
+					tx.Write("1")
+				}
+				return nil, nil
+			}))
+			msg := f.message(c.uuid)
+			msg.Metadata.Set("order_id", "17")
+			mustHandle(t, h, msg)
+			wantEqual(t, "outcomes", f.watcher.outcomes(t), []inbox.Outcome{c.outcome})
+			for _, d := range f.store.asked() {
+				wantEqual(t, "key", d.Key, c.want)
+			}
+			f.logs.wantLines(t, 0, "info")
+		})
+	}
+}
+
 func TestWith(t *testing.T) {
 	t.Parallel()
 
