@@ -11,9 +11,9 @@ func TestSQLite(t *testing.T) {
 	t.Parallel()
 	for name, query := range map[string]string{
 		"WAL":              sqlitetest.WAL,
-		"WAL, deferred":    "?_pragma=journal_mode(WAL)&_pragma=busy_timeout(100)",
-		"rollback journal": "?_pragma=journal_mode(DELETE)&_pragma=busy_timeout(100)&_txlock=immediate",
-		"no busy timeout":  "?_pragma=journal_mode(WAL)&_pragma=busy_timeout(0)&_txlock=immediate",
+		"WAL, deferred":    "?_pragma=journal_mode(WAL)&_pragma=synchronous(OFF)&_pragma=busy_timeout(100)",
+		"rollback journal": "?_pragma=journal_mode(DELETE)&_pragma=synchronous(OFF)&_pragma=busy_timeout(100)&_txlock=immediate",
+		"no busy timeout":  "?_pragma=journal_mode(WAL)&_pragma=synchronous(OFF)&_pragma=busy_timeout(0)&_txlock=immediate",
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
