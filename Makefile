@@ -28,7 +28,7 @@ test-root: ## Run the tests of the root module
 # In a package's own folder go test shows what a passing test printed, here the
 # databases that were skipped.
 .PHONY: test-nested
-test-nested: MODULES := $(filter-out . _examples,$(MODULES))
+test-nested: MODULES := $(filter-out .,$(MODULES))
 test-nested: ## Run the tests of the nested modules
 	@$(call each,dirs=$$(go list -f '{{.Dir}}' ./...) && for dir in $$dirs; do (cd "$$dir" && $(GOTEST)) || exit 1; done)
 
@@ -36,7 +36,7 @@ test-nested: ## Run the tests of the nested modules
 .PHONY: lint
 lint: export GOLANGCI_LINT_CACHE := $(CURDIR)/bin/cache
 lint: $(LINT) ## Run golangci-lint in every module
-	@$(call each,$(LINT) run --config "$(CURDIR)/.golangci.yml" ./...)
+	@$(call each,$(LINT) run --allow-parallel-runners --config "$(CURDIR)/.golangci.yml" ./...)
 
 .PHONY: fmt
 fmt: $(LINT) ## Format every module
@@ -61,6 +61,7 @@ vuln: ## Look for known vulnerabilities (needs the online database)
 .PHONY: examples
 examples: ## Run the examples that need nothing but Go
 	go run -C _examples ./quickstart
+	go run -C _examples ./edi
 
 .PHONY: check
 check: test lint vet tidy-check examples ## Run what CI runs
