@@ -29,6 +29,10 @@ func postgres(t *testing.T, driver string, params map[string]string) sqltest.Dat
 		},
 		Ends: func(*sqltest.Tables) map[string]testutil.End {
 			return map[string]testutil.End{
+				"COMMIT as a statement": {Commits: true, Do: func(ctx context.Context) error {
+					_, err := exec(ctx, "COMMIT")
+					return err
+				}},
 				"ROLLBACK as a statement": {Do: func(ctx context.Context) error {
 					_, err := exec(ctx, "ROLLBACK")
 					return err
