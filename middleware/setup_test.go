@@ -239,7 +239,11 @@ func (l *logs) wantLines(tb testing.TB, n int, level string, texts ...string) {
 // writes is a handler with one effect.
 func writes(effect string) message.HandlerFunc {
 	return func(msg *message.Message) ([]*message.Message, error) {
-		inbox.MustTx[*memoryTx](msg.Context()).Write(effect)
+		tx, err := inbox.Tx[*memoryTx](msg.Context())
+		if err != nil {
+			return nil, err
+		}
+		tx.Write(effect)
 		return nil, nil
 	}
 }

@@ -110,6 +110,23 @@ func TestProtectedHandlerHasItsOwnTransaction(t *testing.T) {
 	wantEqual(t, "effects of the outer message", other.committed(), []string(nil))
 }
 
+func TestMessageIsProtectedAlthoughItsContextCameFromOneThatPassed(t *testing.T) {
+	t.Parallel()
+	for name, h := range map[string]inboxmw.Handler{
+		"unprotected": {Unprotected: true},
+		"skipped":     {Skip: func(*message.Message) bool { return true }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := setup(t, inboxmw.Handler{})
+			mustHandle(t, f.inbox.With(h)(func(outer *message.Message) ([]*message.Message, error) {
+				return f.wrap(writes("1"))(deliverable(outer.Context(), "o1"))
+			}), f.message("outer"))
+			wantEqual(t, "effects", f.store.committed(), []string{"1"})
+		})
+	}
+}
+
 func TestRelays(t *testing.T) {
 	t.Parallel()
 	nothing := func(*message.Message) ([]*message.Message, error) { return nil, nil }
