@@ -1,0 +1,184 @@
+package inboxsql_test
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/watermill-inbox/inbox"
+	"github.com/watermill-inbox/inbox/inboxsql"
+)
+
+// ends are the ways in which a handler can end the transaction that is not its
+// own, on purpose or not.
+func ends() map[string]func(ctx context.Context) error {
+	statement := func(query string) func(context.Context) error {
+		return func(ctx context.Context) error {
+			tx, err := inboxsql.StdTx(ctx)
+			if err != nil {
+				return err
+			}
+			_, err = tx.ExecContext(ctx, query)
+			return err
+		}
+	}
+	return map[string]func(ctx context.Context) error{
+		"Commit": func(ctx context.Context) error {
+			tx, err := inboxsql.Tx(ctx)
+			if err != nil {
+				return err
+			}
+			return tx.Commit()
+		},
+		"Rollback": func(ctx context.Context) error {
+			tx, err := inboxsql.StdTx(ctx)
+			if err != nil {
+				return err
+			}
+			return tx.Rollback()
+		},
+		"COMMIT as a statement":   statement("COMMIT"),
+		"ROLLBACK as a statement": statement("ROLLBACK"),
+		"an interrupted write": func(ctx context.Context) error {
+			tx, err := inboxsql.Tx(ctx)
+			if err != nil {
+				return err
+			}
+			short, cancel := context.WithTimeout(ctx, 20*time.Millisecond)
+			defer cancel()
+			_, err = tx.ExecContext(short, `INSERT INTO effects
+				WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1000000000) SELECT i FROM n`)
+			if err == nil {
+				return errors.New("a billion rows were written in no time")
+			}
+			return nil // swallowed
+		},
+	}
+}
+
+func TestTransactionThatEndedUnderTheHandler(t *testing.T) {
+	t.Parallel()
+	for name, end := range ends() {
+		// What a commit made lasting cannot be taken back: neither the key, nor what
+		// the handler produced, if it succeeded.
+		commits := name == "Commit" || name == "COMMIT as a statement"
+		for kind, left := range map[string]inbox.Effect{"nothing": {}, "a record": {Record: []byte("record"), Result: []byte("result")}} {
+			t.Run("by "+name+" is ErrTxEnded for a handler that leaves "+kind, func(t *testing.T) {
+				t.Parallel()
+				s := openShop(t, nil)
+				_, duplicate, err := s.deliver(t.Context(), func(ctx context.Context) (inbox.Effect, error) {
+					return left, end(ctx)
+				})
+				if duplicate || !errors.Is(err, inbox.ErrTxEnded) || inbox.Permanent(err) {
+					t.Fatalf("got duplicate %v, error %v, want %q", duplicate, err, inbox.ErrTxEnded)
+				}
+				mustBeAt(t, err, inbox.OpCommit)
+				e, duplicate, err := s.deliver(t.Context(), write)
+				if err != nil || duplicate != commits {
+					t.Fatalf("the next delivery: got duplicate %v, error %v, want %v and none", duplicate, err, commits)
+				}
+				if commits && (string(e.Record) != string(left.Record) || string(e.Result) != string(left.Result)) {
+					t.Errorf("the next delivery found %+v, want what the handler left", e)
+				}
+				s.exec(t, "DELETE FROM inbox_messages")
+				s.mustProcess(t)
+			})
+		}
+
+		t.Run("by "+name+" leaves no key if the handler then fails", func(t *testing.T) {
+			t.Parallel()
+			s := openShop(t, nil)
+			own := errors.New("out of stock")
+			_, duplicate, err := s.deliver(t.Context(), func(ctx context.Context) (inbox.Effect, error) {
+				if err := end(ctx); err != nil {
+					return inbox.Effect{}, err
+				}
+				return inbox.Effect{}, own
+			})
+			if duplicate || !errors.Is(err, own) || errors.Is(err, inbox.ErrTxEnded) != commits {
+				t.Errorf("got duplicate %v, error %v, want the handler's, and %q: %v", duplicate, err, inbox.ErrTxEnded, commits)
+			}
+			s.mustProcess(t)
+		})
+	}
+}
+
+func TestErrorOfTheHandlerIsReturnedAsItIs(t *testing.T) {
+	t.Parallel()
+	s := openShop(t, nil)
+	own := errors.New("out of stock")
+	_, duplicate, err := s.deliver(t.Context(), func(ctx context.Context) (inbox.Effect, error) {
+		return inbox.Effect{Record: []byte("record"), Discard: "too old"}, cmp.Or(effect(ctx, "effect"), own)
+	})
+	if duplicate || err != own { //nolint:errorlint // that and no other
+		t.Errorf("got duplicate %v, error %v, want %q", duplicate, err, own)
+	}
+	s.mustProcess(t)
+}
+
+func TestPanicOfTheHandlerGoesOn(t *testing.T) {
+	t.Parallel()
+	s := openShop(t, nil)
+	func() {
+		defer func() {
+			if v := recover(); v != "boom" {
+				t.Errorf("recovered %v", v)
+			}
+		}()
+		//nolint:errcheck // it does not return
+		s.deliver(t.Context(), func(ctx context.Context) (inbox.Effect, error) {
+			if err := effect(ctx, "effect"); err != nil {
+				t.Error(err)
+			}
+			panic("boom")
+		})
+	}()
+	s.mustProcess(t)
+}
+
+// The transaction is cut off by the deadline of the message: nobody ended it.
+func TestDeadlineThatPassesInTheHandlerIsThatError(t *testing.T) {
+	t.Parallel()
+	for name, left := range map[string]inbox.Effect{"nothing": {}, "a record": {Record: []byte("record")}} {
+		t.Run("for a handler that leaves "+name, func(t *testing.T) {
+			t.Parallel()
+			s := openShop(t, nil)
+			ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+			defer cancel()
+			_, duplicate, err := s.deliver(ctx, func(ctx context.Context) (inbox.Effect, error) {
+				if err := effect(ctx, "effect"); err != nil {
+					return inbox.Effect{}, err
+				}
+				<-ctx.Done()
+				return left, nil
+			})
+			if duplicate || !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, inbox.ErrTxEnded) {
+				t.Errorf("got duplicate %v, error %v, want %q", duplicate, err, context.DeadlineExceeded)
+			}
+			s.mustProcess(t)
+		})
+	}
+}
+
+func TestDiscardKeepsTheKeyAndTheReasonOnly(t *testing.T) {
+	t.Parallel()
+	s := openShop(t, nil)
+	e, duplicate, err := s.deliver(t.Context(), func(ctx context.Context) (inbox.Effect, error) {
+		return inbox.Effect{Record: []byte("record"), Result: []byte("result"), Discard: "too old"}, effect(ctx, "effect")
+	})
+	if err != nil || duplicate || e.Discard != "too old" || e.Record != nil || e.Result != nil {
+		t.Fatalf("got %+v, duplicate %v, error %v", e, duplicate, err)
+	}
+	e, duplicate, err = s.deliver(t.Context(), mustNotRun(t))
+	if err != nil || !duplicate || e.Discard != "too old" || e.Record != nil || e.Result != nil {
+		t.Errorf("got %+v, duplicate %v, error %v", e, duplicate, err)
+	}
+	if n := s.count(t, "effects"); n > 0 {
+		t.Errorf("%d effects are left", n)
+	}
+	if n := s.count(t, "inbox_messages WHERE outcome = 'discarded: too old' AND result IS NULL AND produced IS NULL"); n != 1 {
+		t.Errorf("the table has %d such rows, want 1", n)
+	}
+}
