@@ -115,9 +115,11 @@ func (r *delivery) claim(ctx context.Context, op inbox.Op, discard string, body 
 		switch kind := r.dialect.classify(err); {
 		case kind == kindLocked && left <= 0:
 			return inbox.Entry{}, r.failed(op, fmt.Errorf("%w: waited %s for its commit or rollback", inbox.ErrInFlight, max(r.cfg.Wait, 0)))
-		case kind == kindBusy && left <= 0:
-			return inbox.Entry{}, r.failed(op, fmt.Errorf("%w: waited %s for the other writer: %w", inbox.ErrBusy, max(r.cfg.Wait, 0), err))
-		case kind == kindLocked, kind == kindBusy:
+		case kind == kindBusy:
+			if err = r.busy(op, err); err != nil {
+				return inbox.Entry{}, err
+			}
+		case kind == kindLocked:
 		case kind == kindConflict && attempt < most, errors.Is(err, errUnclear) && attempt < most:
 		case kind == kindUnstorable:
 			return inbox.Entry{}, &inbox.KeyError{Key: r.d.Key, Reason: fmt.Sprintf("the table cannot hold it: use Hashed (%v)", err)}
@@ -130,6 +132,14 @@ func (r *delivery) claim(ctx context.Context, op inbox.Op, discard string, body 
 		}
 		pause(ctx, attempt)
 	}
+}
+
+// busy returns nil as long as a busy database may be tried again.
+func (r *delivery) busy(op inbox.Op, err error) error {
+	if time.Until(r.deadline) > 0 && r.started.Err() == nil {
+		return nil
+	}
+	return r.failed(op, fmt.Errorf("%w: waited %s for the other writer: %w", inbox.ErrBusy, max(r.cfg.Wait, 0), err))
 }
 
 // transact begins, commits and rolls back: no other place does. Whatever leaves
@@ -160,24 +170,32 @@ func (r *delivery) transact(ctx context.Context, body func(tx *sqlx.Tx) error) (
 // rollback ends tx and returns cause, to which it adds only if the handler turns
 // out to have committed its claim.
 func (r *delivery) rollback(ctx context.Context, tx *sqlx.Tx, cause error) error {
-	endedBefore := false
 	if r.claimed && !r.settled {
-		in, err := r.inTx(ctx, tx, true)
-		endedBefore = (err == nil && !in) || (errors.Is(err, sql.ErrTxDone) && ctx.Err() == nil)
+		cause = r.unclaim(ctx, tx, cause)
 	}
 	// When ctx is done, database/sql rolls back in a goroutine of its own and
 	// Rollback does not wait for it: reset does.
 	if err := tx.Rollback(); err != nil {
 		r.reset(ctx)
 	}
-	if !endedBefore {
+	return cause
+}
+
+// unclaim removes the claim of a handler that has failed, if it outlived its
+// transaction: without its effects it would turn the next delivery into a
+// duplicate.
+func (r *delivery) unclaim(ctx context.Context, tx *sqlx.Tx, cause error) error {
+	exec := tx.ExecContext
+	switch in, err := r.inTx(ctx, tx, true); {
+	case errors.Is(err, sql.ErrTxDone) && ctx.Err() == nil:
+		exec = r.conn.ExecContext // the handler called Commit or Rollback
+	case err != nil || in || ctx.Err() != nil:
 		return cause
 	}
-	// A claim without its effects would turn the next delivery into a duplicate.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTimeout)
 	defer cancel()
-	n, err := affected(r.conn.ExecContext(ctx, r.dialect.unclaim, r.thisClaim()...))
-	if err == nil && n == 0 {
+	n, err := affected(exec(ctx, r.dialect.unclaim, r.thisClaim()...))
+	if (err == nil && n == 0) || errors.Is(err, sql.ErrTxDone) {
 		return cause // it was rolled back, by a deadlock, say
 	}
 	ended := fmt.Errorf("%w: the handler committed it (by Commit, or a statement such as DDL), so that its effects up to there stay although it failed; its key was removed again", inbox.ErrTxEnded)

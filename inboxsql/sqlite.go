@@ -105,13 +105,16 @@ func sqlite() *dialect {
 	}
 }
 
-// sqliteCode reads the extended code that the drivers keep in different ways.
+// sqliteCode reads the extended code: a method of modernc's error, a field of
+// mattn's and, not exported, of ncruces'.
 func sqliteCode(err error) int64 {
 	if code := methodCode(err); code != 0 {
 		return code
 	}
-	if code := errorNumber(err, "ExtendedCode"); code != 0 {
-		return code
+	for _, field := range [...]string{"ExtendedCode", "Code", "code"} {
+		if code := errorNumber(err, field); code != 0 {
+			return code
+		}
 	}
-	return errorNumber(err, "Code")
+	return 0
 }

@@ -80,13 +80,24 @@ func (s *Store) Once(ctx context.Context, d inbox.Delivery, fn func(ctx context.
 		d:        d,
 		deadline: time.Now().Add(max(s.cfg.Wait, 0)),
 	}
-	// As database/sql does it: a connection that has died in the pool, as all do
-	// when the server restarts, is not the message's fault.
-	for tries := 3; ; tries-- {
+	for attempt := 1; ; attempt++ {
 		entry, duplicate, err := r.connected(ctx, fn)
-		if r.ran || tries == 0 || !errors.Is(err, driver.ErrBadConn) {
+		switch {
+		case r.ran:
 			return entry, duplicate, err
+		case errors.Is(err, driver.ErrBadConn) && attempt <= 3:
+			// As database/sql does it: a connection that has died in the pool, as all
+			// do when the server restarts, is not the message's fault.
+			continue
+		case s.dialect.classify(err) == kindBusy && !errors.Is(err, inbox.ErrBusy):
+			// Opening a connection, or reading the definition, met another writer.
+			if err = r.busy(inbox.OpConnect, err); err != nil {
+				return entry, duplicate, err
+			}
+			pause(ctx, attempt)
+			continue
 		}
+		return entry, duplicate, err
 	}
 }
 

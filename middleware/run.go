@@ -62,10 +62,8 @@ func (r *run) refuse(before saved, err error) {
 // inner is a delivery that an inbox further out has begun. Claiming the key once
 // more would wait for that claim for ever.
 func (r *run) inner(outer *owner) ([]*message.Message, error) {
-	// Around a plain Middleware or Plugin, a With of the same inbox has the say.
-	within := outer.in == r.in && r.w.own == nil
 	same := outer.in.store == r.in.store && outer.key == r.delivery.Key && (r.w.own == nil || r.w.own == outer.own)
-	if !within && !same {
+	if !same {
 		return nil, fmt.Errorf("%w: it has key %s, this one %s; keep one of them, with its settings in Config.Handlers", inbox.ErrNested, outer.key, r.delivery.Key)
 	}
 	if outer.own == nil && !r.w.warned.Swap(true) {

@@ -45,8 +45,8 @@ type owner struct {
 type passing struct{}
 
 func (w *wrapped) handle(msg *message.Message) ([]*message.Message, error) {
-	if o, ok := msg.Context().Value(passing{}).(owner); ok && w.own == nil && o.in == w.in && o.msg == msg {
-		return w.next(msg) // a With around this has let it pass
+	if w.own == nil && w.aside(msg) {
+		return w.next(msg)
 	}
 	p := w.resolve(message.HandlerNameFromCtx(msg.Context()))
 	if p.Unprotected {
@@ -88,13 +88,28 @@ func (w *wrapped) pass(msg *message.Message, p *protected, outcome inbox.Outcome
 	if o := ownerOf(ctx); len(delivery.Handles(ctx)) > 0 && (o == nil || o.msg != msg) {
 		ctx = delivery.NewContext(ctx, nil)
 	}
-	if w.own != nil {
-		ctx = context.WithValue(ctx, passing{}, owner{in: w.in, msg: msg})
-	}
+	ctx = context.WithValue(ctx, passing{}, owner{in: w.in, msg: msg})
 	o := w.in.observe(ctx, inbox.Delivery{}, p.name)
 	defer func() {
 		o.end(inbox.Event{Outcome: outcome, Produced: len(out), Duration: time.Since(o.started)})
 	}()
 	msg.SetContext(o.ctx)
 	return p.next(msg)
+}
+
+// aside reports whether a wrapping of the same inbox further out has taken msg, or
+// let it pass.
+func (w *wrapped) aside(msg *message.Message) bool {
+	ctx := msg.Context()
+	if o, ok := ctx.Value(passing{}).(owner); ok && o.in == w.in && o.msg == msg {
+		return true
+	}
+	o := ownerOf(ctx)
+	if o == nil || o.msg != msg || o.in != w.in {
+		return false
+	}
+	if o.own == nil && !w.warned.Swap(true) {
+		w.in.log().Info("Inbox stands twice around one handler; the inner one does nothing", watermill.LogFields{"handler_name": message.HandlerNameFromCtx(ctx)})
+	}
+	return true
 }
