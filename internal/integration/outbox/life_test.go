@@ -105,6 +105,12 @@ func (s *service) live(d death) error {
 	defer cancel()
 	ran := make(chan error, 1)
 	go func() { ran <- router.Run(ctx) }()
+	// A router that is closed while it still subscribes hangs until its CloseTimeout.
+	select {
+	case <-router.Running():
+	case err := <-ran:
+		return fmt.Errorf("the router did not start: %w", err)
+	}
 	select {
 	case <-l.dying:
 	case <-s.stop:
