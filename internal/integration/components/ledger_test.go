@@ -11,14 +11,14 @@ import (
 
 var errBroker = errors.New("the broker is away")
 
-// ledger is a publisher that keeps what it is given, and what was committed then.
+// ledger is a publisher that keeps what it is given.
 type ledger struct {
-	shop *shop
+	shop *shop      // whose committed rows are counted at each publish; nil: none
+	came chan entry // what it is given; nil: nobody waits
 
 	mu      sync.Mutex
 	fails   int // publishes to come that fail
 	entries []entry
-	came    chan entry
 }
 
 // entry is a message that was published.
@@ -28,8 +28,6 @@ type entry struct {
 	orders, keys int // committed when it was published
 }
 
-func newLedger(s *shop) *ledger { return &ledger{shop: s, came: make(chan entry, 256)} }
-
 // Publish implements [message.Publisher].
 func (l *ledger) Publish(topic string, messages ...*message.Message) error {
 	l.mu.Lock()
@@ -38,21 +36,33 @@ func (l *ledger) Publish(topic string, messages ...*message.Message) error {
 		l.fails--
 		return errBroker
 	}
-	orders, errOrders := l.shop.count("orders")
-	committed, errKeys := l.shop.count(keys)
-	if err := errors.Join(errOrders, errKeys); err != nil {
+	committed, err := l.committed()
+	if err != nil {
 		return err
 	}
 	for _, m := range messages {
-		e := entry{topic: topic, uuid: m.UUID, correlation: middleware.MessageCorrelationID(m), orders: orders, keys: committed}
+		e := committed
+		e.topic, e.uuid, e.correlation = topic, m.UUID, middleware.MessageCorrelationID(m)
 		l.entries = append(l.entries, e)
-		l.came <- e
+		if l.came != nil {
+			l.came <- e
+		}
 	}
 	return nil
 }
 
 // Close implements [message.Publisher].
 func (*ledger) Close() error { return nil }
+
+func (l *ledger) committed() (e entry, err error) {
+	if l.shop == nil {
+		return entry{}, nil
+	}
+	var errOrders, errKeys error
+	e.orders, errOrders = l.shop.count("orders")
+	e.keys, errKeys = l.shop.count(keys)
+	return e, errors.Join(errOrders, errKeys)
+}
 
 func (l *ledger) all() []entry {
 	l.mu.Lock()
@@ -69,4 +79,14 @@ func uuids(entries []entry) []string {
 		}
 	}
 	return all
+}
+
+// correlated counts those with a correlation id.
+func correlated(entries []entry) (n int) {
+	for _, e := range entries {
+		if e.correlation != "" {
+			n++
+		}
+	}
+	return n
 }

@@ -45,6 +45,7 @@ func openShop(t *testing.T, cfg inboxmw.Config) *shop {
 	if err := inboxsql.MustNew(db, nil).CreateTable(t.Context()); err != nil {
 		t.Fatal(err)
 	}
+	s := openShopOn(t, db, cfg)
 	// An order of a customer who is not there has the commit fail, and not before.
 	for _, statement := range []string{
 		"CREATE TABLE customers (id TEXT PRIMARY KEY)",
@@ -52,11 +53,9 @@ func openShop(t *testing.T, cfg inboxmw.Config) *shop {
 		"CREATE TABLE bookings (id TEXT NOT NULL)",
 		"CREATE TABLE outbox (uuid TEXT NOT NULL, topic TEXT NOT NULL, correlation_id TEXT NOT NULL)",
 	} {
-		if _, err := db.ExecContext(t.Context(), statement); err != nil {
-			t.Fatal(err)
-		}
+		s.exec(statement)
 	}
-	return openShopOn(t, db, cfg)
+	return s
 }
 
 // openShopOn is another process of the service on the same database.
@@ -69,7 +68,7 @@ func openShopOn(t *testing.T, db *sql.DB, cfg inboxmw.Config) *shop {
 		ends:    make(events, 64),
 		stopped: make(chan error, 1),
 	}
-	s.sent = newLedger(s)
+	s.sent = &ledger{shop: s, came: make(chan entry, 256)}
 	cfg.Observers = []inbox.Observer{s.ends}
 	s.in = inboxmw.MustNew(inboxsql.MustNew(db, nil), &cfg)
 	var err error
@@ -135,11 +134,7 @@ func (s *shop) wantOutcomes(want ...inbox.Outcome) {
 // wantCount fails unless that many rows of the table are committed.
 func (s *shop) wantCount(table string, want int) {
 	s.t.Helper()
-	got, err := s.count(table)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	if got != want {
+	if got := s.mustCount(table); got != want {
 		s.t.Errorf("%d rows in %s, want %d", got, table, want)
 	}
 }
@@ -150,6 +145,22 @@ const keys = inboxsql.DefaultTable
 func (s *shop) count(table string) (n int, err error) {
 	err = s.db.QueryRowContext(context.WithoutCancel(s.t.Context()), "SELECT count(*) FROM "+table).Scan(&n)
 	return n, err
+}
+
+func (s *shop) mustCount(table string) int {
+	s.t.Helper()
+	n, err := s.count(table)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return n
+}
+
+func (s *shop) exec(statement string) {
+	s.t.Helper()
+	if _, err := s.db.ExecContext(s.t.Context(), statement); err != nil {
+		s.t.Fatal(err)
+	}
 }
 
 // write is the effect of a handler, through the transaction in ctx.
