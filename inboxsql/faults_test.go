@@ -235,7 +235,7 @@ func TestFaultAtCommit(t *testing.T) {
 		fault := func(commit func() error) error { return errors.Join(commit(), errFault) }
 		f.commit.Store(&fault)
 		_, _, err := s.deliver(t.Context(), func(ctx context.Context) (inbox.Effect, error) {
-			return inbox.Effect{Record: []byte("record")}, effect(ctx, "effect")
+			return inbox.Effect{Record: []byte("record")}, effect(ctx)
 		})
 		mustBeAt(t, err, inbox.OpCommit)
 		if !errors.Is(err, errFault) || errors.Is(err, inbox.ErrTxEnded) {
@@ -285,7 +285,7 @@ func TestFaultAtCommit(t *testing.T) {
 func nothing(context.Context) (inbox.Effect, error) { return inbox.Effect{}, nil }
 
 func discard(ctx context.Context) (inbox.Effect, error) {
-	return inbox.Effect{Discard: "too old"}, effect(ctx, "effect")
+	return inbox.Effect{Discard: "too old"}, effect(ctx)
 }
 
 func mustNotRun(t *testing.T) handler {

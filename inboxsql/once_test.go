@@ -110,7 +110,7 @@ func TestErrorOfTheHandlerIsReturnedAsItIs(t *testing.T) {
 	s := openShop(t, nil)
 	own := errors.New("out of stock")
 	_, duplicate, err := s.deliver(t.Context(), func(ctx context.Context) (inbox.Effect, error) {
-		return inbox.Effect{Record: []byte("record"), Discard: "too old"}, cmp.Or(effect(ctx, "effect"), own)
+		return inbox.Effect{Record: []byte("record"), Discard: "too old"}, cmp.Or(effect(ctx), own)
 	})
 	if duplicate || err != own { //nolint:errorlint // that and no other
 		t.Errorf("got duplicate %v, error %v, want %q", duplicate, err, own)
@@ -127,9 +127,8 @@ func TestPanicOfTheHandlerGoesOn(t *testing.T) {
 				t.Errorf("recovered %v", v)
 			}
 		}()
-		//nolint:errcheck // it does not return
-		s.deliver(t.Context(), func(ctx context.Context) (inbox.Effect, error) {
-			if err := effect(ctx, "effect"); err != nil {
+		_, _, _ = s.deliver(t.Context(), func(ctx context.Context) (inbox.Effect, error) {
+			if err := effect(ctx); err != nil {
 				t.Error(err)
 			}
 			panic("boom")
@@ -148,7 +147,7 @@ func TestDeadlineThatPassesInTheHandlerIsThatError(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 			defer cancel()
 			_, duplicate, err := s.deliver(ctx, func(ctx context.Context) (inbox.Effect, error) {
-				if err := effect(ctx, "effect"); err != nil {
+				if err := effect(ctx); err != nil {
 					return inbox.Effect{}, err
 				}
 				<-ctx.Done()
@@ -166,7 +165,7 @@ func TestDiscardKeepsTheKeyAndTheReasonOnly(t *testing.T) {
 	t.Parallel()
 	s := openShop(t, nil)
 	e, duplicate, err := s.deliver(t.Context(), func(ctx context.Context) (inbox.Effect, error) {
-		return inbox.Effect{Record: []byte("record"), Result: []byte("result"), Discard: "too old"}, effect(ctx, "effect")
+		return inbox.Effect{Record: []byte("record"), Result: []byte("result"), Discard: "too old"}, effect(ctx)
 	})
 	if err != nil || duplicate || e.Discard != "too old" || e.Record != nil || e.Result != nil {
 		t.Fatalf("got %+v, duplicate %v, error %v", e, duplicate, err)

@@ -55,15 +55,15 @@ type handler func(ctx context.Context) (inbox.Effect, error)
 
 // write is a handler that writes an effect.
 func write(ctx context.Context) (inbox.Effect, error) {
-	return inbox.Effect{}, effect(ctx, "effect")
+	return inbox.Effect{}, effect(ctx)
 }
 
-func effect(ctx context.Context, name string) error {
+func effect(ctx context.Context) error {
 	tx, err := inboxsql.Tx(ctx)
 	if err != nil {
 		return err
 	}
-	_, err = tx.ExecContext(ctx, "INSERT INTO effects (name) VALUES (?)", name)
+	_, err = tx.ExecContext(ctx, "INSERT INTO effects (name) VALUES ('effect')")
 	return err
 }
 
@@ -74,6 +74,12 @@ func keyOf(id string) inbox.Delivery {
 // deliver delivers message 1.
 func (s *shop) deliver(ctx context.Context, h handler) (e inbox.Entry, duplicate bool, err error) {
 	return s.store.Once(ctx, keyOf("1"), h)
+}
+
+// failure is the error with which message 1 is delivered.
+func (s *shop) failure(ctx context.Context, h handler) error {
+	_, _, err := s.deliver(ctx, h)
+	return err
 }
 
 // mustProcess wants message 1 to be processed now, and to be a duplicate after

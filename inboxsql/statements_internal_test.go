@@ -93,10 +93,10 @@ func mustBeGolden(t *testing.T, file, got string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	gotLines, wantLines := strings.Split(got, "\n"), strings.Split(string(b), "\n")
-	for i := range max(len(gotLines), len(wantLines)) {
-		if i >= len(gotLines) || i >= len(wantLines) || gotLines[i] != wantLines[i] {
-			t.Fatalf("%s differs from line %d on; if that is meant, run go test with -update and say so in the changelog; got\n%s", file, i+1, strings.Join(gotLines[min(i, len(gotLines)):], "\n"))
+	gotLines, wantLines := append(strings.Split(got, "\n"), "(end)"), append(strings.Split(string(b), "\n"), "(end)")
+	for i := range min(len(gotLines), len(wantLines)) {
+		if gotLines[i] != wantLines[i] {
+			t.Fatalf("%s differs from line %d on: got\n%s\nwant\n%s\nIf that is meant, run go test with -update and say so in the changelog.", file, i+1, gotLines[i], wantLines[i])
 		}
 	}
 }
