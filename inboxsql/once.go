@@ -185,17 +185,17 @@ func (r *delivery) rollback(ctx context.Context, tx *sqlx.Tx, cause error) error
 // transaction: without its effects it would turn the next delivery into a
 // duplicate.
 func (r *delivery) unclaim(ctx context.Context, tx *sqlx.Tx, cause error) error {
-	exec := tx.ExecContext
-	switch in, err := r.inTx(ctx, tx, true); {
-	case errors.Is(err, sql.ErrTxDone) && ctx.Err() == nil:
-		exec = r.conn.ExecContext // the handler called Commit or Rollback
-	case err != nil || in || ctx.Err() != nil:
+	in, err := r.inTx(ctx, tx, true)
+	if errors.Is(err, sql.ErrTxDone) {
+		in, err = false, nil // the handler called Commit or Rollback
+	}
+	if in || err != nil || ctx.Err() != nil {
 		return cause
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTimeout)
 	defer cancel()
-	n, err := affected(exec(ctx, r.dialect.unclaim, r.thisClaim()...))
-	if (err == nil && n == 0) || errors.Is(err, sql.ErrTxDone) {
+	n, err := affected(r.conn.ExecContext(ctx, r.dialect.unclaim, r.thisClaim()...))
+	if err == nil && n == 0 {
 		return cause // it was rolled back, by a deadlock, say
 	}
 	ended := fmt.Errorf("%w: the handler committed it (by Commit, or a statement such as DDL), so that its effects up to there stay although it failed; its key was removed again", inbox.ErrTxEnded)
