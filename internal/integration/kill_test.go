@@ -19,14 +19,16 @@ import (
 // runs and while it commits. What became of the commit only the next delivery knows.
 func TestKilledSession(t *testing.T) {
 	t.Parallel()
-	databases := servers(t)
-	databases["MariaDB"] = func() sqltest.Database {
+	databases := servers()
+	databases["MariaDB"] = func(t *testing.T) sqltest.Database {
+		t.Helper()
+
 		return mariadb(t, func(c *mysql.Config) { c.Logger = &mysql.NopLogger{} }) // it reports each killed session
 	}
 	for name, database := range databases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			place := database()
+			place := database(t)
 			self, kill := "SELECT pg_backend_pid()", "SELECT pg_terminate_backend($1)"
 			if place.Dialect == inboxsql.MySQL {
 				self, kill = "SELECT CONNECTION_ID()", "KILL ?"

@@ -16,13 +16,8 @@ import (
 )
 
 // servers are the databases whose rows can be locked, by the name of a subtest.
-func servers(t *testing.T) map[string]func() sqltest.Database {
-	t.Helper()
-	return map[string]func() sqltest.Database{
-		"PostgreSQL through pgx": func() sqltest.Database { return postgres(t, "pgx", nil) },
-		"PostgreSQL through pq":  func() sqltest.Database { return postgres(t, "postgres", nil) },
-		"MariaDB":                func() sqltest.Database { return mariadb(t, nil) },
-	}
+func servers() map[string]reach {
+	return map[string]reach{"PostgreSQL through pgx": throughPgx, "PostgreSQL through pq": throughPq, "MariaDB": onMariaDB}
 }
 
 func d(id string) inbox.Delivery {
@@ -33,26 +28,34 @@ func d(id string) inbox.Delivery {
 func TestLockTimeout(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		database func() sqltest.Database
+		database reach
 		query    string
 		want     string
 	}{
-		"PostgreSQL through pgx": {func() sqltest.Database { return postgres(t, "pgx", nil) }, "SHOW lock_timeout", "0"},
+		"PostgreSQL through pgx": {throughPgx, "SHOW lock_timeout", "0"},
 		"PostgreSQL through pgx, set by the user": {
-			func() sqltest.Database { return postgres(t, "pgx", map[string]string{"lock_timeout": "1234"}) }, "SHOW lock_timeout", "1234ms",
+			func(t *testing.T) sqltest.Database {
+				t.Helper()
+				return postgres(t, "pgx", map[string]string{"lock_timeout": "1234"})
+			}, "SHOW lock_timeout", "1234ms",
 		},
 		"PostgreSQL through pq, set by the user": {
-			func() sqltest.Database { return postgres(t, "postgres", map[string]string{"lock_timeout": "1234"}) }, "SHOW lock_timeout", "1234ms",
+			func(t *testing.T) sqltest.Database {
+				t.Helper()
+				return postgres(t, "postgres", map[string]string{"lock_timeout": "1234"})
+			}, "SHOW lock_timeout", "1234ms",
 		},
 		"MariaDB, set by the user": {
-			func() sqltest.Database {
+			func(t *testing.T) sqltest.Database {
+				t.Helper()
+
 				return mariadb(t, func(c *mysql.Config) { c.Params = map[string]string{"innodb_lock_wait_timeout": "37"} })
 			}, "SELECT @@innodb_lock_wait_timeout", "37",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			in := c.database().Harness().Open(t, testutil.Options{Wait: time.Second, Conns: 1})
+			in := c.database(t).Harness().Open(t, testutil.Options{Wait: time.Second, Conns: 1})
 			mustBe := func(ctx context.Context, when string) {
 				var got string
 				if err := inbox.MustTx[*sql.Tx](ctx).QueryRowContext(ctx, c.query).Scan(&got); err != nil {
@@ -90,11 +93,11 @@ func TestLockTimeout(t *testing.T) {
 // store has answered, the row must be free.
 func TestRollbackReachesServer(t *testing.T) {
 	t.Parallel()
-	for name, database := range servers(t) {
+	for name, database := range servers() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var tables *sqltest.Tables
-			place := database()
+			place := database(t)
 			place.Swallow = func(own *sqltest.Tables, _ int) { tables = own }
 			in := place.Harness().Open(t, testutil.Options{})
 			in.Swallow(0) // the tables of the instance are what it is given

@@ -11,6 +11,9 @@ import (
 
 	_ "github.com/jackc/pgx/v5/stdlib" // the driver "pgx"
 	_ "github.com/lib/pq"              // the driver "postgres"
+
+	"github.com/watermill-inbox/inbox/internal/sqlitetest"
+	"github.com/watermill-inbox/inbox/internal/sqltest"
 )
 
 // server is a database server that may be there or not.
@@ -89,3 +92,23 @@ func closing(t *testing.T, db *sql.DB) *sql.DB {
 	})
 	return db
 }
+
+// reach finds a database, or skips the test.
+type reach func(t *testing.T) sqltest.Database
+
+func throughPgx(t *testing.T) sqltest.Database {
+	t.Helper()
+	return postgres(t, "pgx", nil)
+}
+
+func throughPq(t *testing.T) sqltest.Database {
+	t.Helper()
+	return postgres(t, "postgres", nil)
+}
+
+func onMariaDB(t *testing.T) sqltest.Database {
+	t.Helper()
+	return mariadb(t, nil)
+}
+
+func onSQLite(*testing.T) sqltest.Database { return sqlitetest.File("") }
