@@ -96,8 +96,10 @@ type Effect struct {
 type Entry struct {
 	Delivery // SentAt is not kept
 
-	Record  []byte // the encoding of the produced messages; nil if there were none
-	Result  []byte // the handler's short answer; nil if there was none
+	// Record is the encoding of the produced messages, Result the handler's short
+	// answer. Nil if there is none; an empty one may be read back as nil.
+	Record, Result []byte
+
 	Discard string // why the delivery was discarded; empty if it was processed
 
 	// ReceivedAt and ProcessedAt are by the database's clock, in UTC: the start of

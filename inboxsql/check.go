@@ -28,11 +28,12 @@ func (s *Store) Check(ctx context.Context) ([]inbox.Finding, error) {
 		if schemaErr != nil {
 			return nil, schemaErr
 		}
-		findings = append(findings, inbox.Finding{Fatal: true, Problem: err.Error(), Remedy: "the table of this version is:\n" + ddl})
+		f := inbox.Finding{Fatal: true, Problem: err.Error(), Remedy: "the table of this version is:\n" + ddl}
+		return append([]inbox.Finding{f}, s.pool()...), nil
 	case err != nil:
 		return nil, fmt.Errorf("inboxsql: check: %w", err)
 	}
-	if len(findings) == 0 && s.dialect.name == SQLite && s.db.Stats().MaxOpenConnections != 1 {
+	if s.dialect.name == SQLite && s.db.Stats().MaxOpenConnections != 1 {
 		if findings, err = s.perConnection(ctx); err != nil {
 			return nil, fmt.Errorf("inboxsql: check: %w", err)
 		}

@@ -35,11 +35,10 @@ const sqliteDescribe = `SELECT x.name, 0,
             WHEN upper(x.type) <> 'TEXT' THEN 'is declared ' || x.type || ', which changes ids; make it TEXT'
             WHEN EXISTS (SELECT 1 FROM pragma_index_list('{name}', NULLIF('{schema}', '')) l
                          JOIN pragma_index_xinfo(l.name, NULLIF('{schema}', '')) i
-                         WHERE l."unique" = 1 AND i.key = 1 AND i.name = x.name AND upper(i.coll) <> 'BINARY')
+                         WHERE l.origin = 'pk' AND i.name = x.name AND upper(i.coll) <> 'BINARY')
             THEN 'has a collation that merges ids; make it BINARY, the default'
-            WHEN NOT EXISTS (SELECT 1 FROM pragma_index_list('{name}', NULLIF('{schema}', '')) l
-                             WHERE l."unique" = 1 AND l.partial = 0 AND 'consumer,source,message_id' =
-                                   (SELECT group_concat(name) FROM (SELECT i.name FROM pragma_index_info(l.name, NULLIF('{schema}', '')) i ORDER BY i.seqno)))
+            WHEN x.pk <> CASE x.name WHEN 'consumer' THEN 1 WHEN 'source' THEN 2 ELSE 3 END
+              OR EXISTS (SELECT 1 FROM pragma_table_xinfo('{name}', NULLIF('{schema}', '')) y WHERE y.pk > 3)
             THEN 'is not in a primary key (consumer, source, message_id); add it'
             ELSE '' END,
        sqlite_version()

@@ -141,6 +141,13 @@ func (r *run) protect(before saved) (out []*message.Message, err error) {
 	}()
 
 	ctx := delivery.WithGrace(delivery.NewContext(o.ctx, r.state), r.p.Grace)
+	if acked(r.msg) {
+		// Some brokers cancel the context of a message once it is acked. A store
+		// would refuse it, and it would be lost.
+		detached, release := uncancelled(ctx)
+		defer release()
+		ctx = detached
+	}
 	entry, duplicate, err := r.in.store.Once(ctx, r.delivery, r.effect)
 	r.state.End()
 	r.msg.SetContext(before.ctx)
@@ -161,6 +168,16 @@ func (r *run) protect(before saved) (out []*message.Message, err error) {
 	}
 	returned = true
 	return out, err
+}
+
+// uncancelled returns ctx without its cancellation, but with its deadline.
+func uncancelled(ctx context.Context) (context.Context, context.CancelFunc) {
+	deadline, ok := ctx.Deadline()
+	ctx = context.WithoutCancel(ctx)
+	if !ok {
+		return ctx, func() {}
+	}
+	return context.WithDeadline(ctx, deadline)
 }
 
 var (
