@@ -82,6 +82,18 @@ func (p *process) beforeAck(next message.HandlerFunc) message.HandlerFunc {
 	}
 }
 
+// mortal is a publisher whose process may die once it has published.
+type mortal struct {
+	message.Publisher
+	process *process
+}
+
+func (m mortal) Publish(topic string, messages ...*message.Message) error {
+	err := m.Publisher.Publish(topic, messages...)
+	m.process.comesTo(midWork)
+	return err
+}
+
 // serve is the main function of a process. It ends when its stdin does.
 func serve(ctx context.Context, dsn string, args []string) error {
 	if len(args) != 4 {

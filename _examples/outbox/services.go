@@ -16,7 +16,7 @@ import (
 // addShop reserves the goods of an order, and produces what is to be invoiced.
 func (p *process) addShop(db *sql.DB) error {
 	store := inboxsql.MustNew(db, &inboxsql.Config{Table: shopInbox})
-	in := inboxmw.MustNew(store, &inboxmw.Config{Handler: inboxmw.Handler{Produced: inboxmw.Outbox(toOutbox)}})
+	in := inboxmw.MustNew(store, &inboxmw.Config{Handler: inboxmw.Handler{Produced: inboxmw.Outbox(p.toOutbox)}})
 	p.router.AddPlugin(in.Plugin)
 
 	from, err := subscriber(db)
@@ -39,8 +39,13 @@ func (p *process) reserve(ctx context.Context, tx *sql.Tx, msg *message.Message)
 	if _, err := tx.ExecContext(ctx, `INSERT INTO reservations (order_id, quantity) VALUES ($1, $2)`, o.ID, o.Quantity); err != nil {
 		return nil, err
 	}
-	p.comesTo(midWork)
 	return []*message.Message{message.NewMessage(watermill.NewUUID(), o.encode())}, nil
+}
+
+// toOutbox is openOutbox in a process that may die before the commit.
+func (p *process) toOutbox(tx *sql.Tx) (message.Publisher, error) {
+	to, err := openOutbox(tx)
+	return mortal{to, p}, err
 }
 
 // addRelay publishes what stands in the outbox. It has no inbox: if it publishes

@@ -32,8 +32,8 @@ func (o order) encode() message.Payload {
 	return b
 }
 
-// toOutbox opens the outbox in the transaction of a handler.
-func toOutbox(tx *sql.Tx) (message.Publisher, error) {
+// openOutbox opens the outbox in the transaction of a handler.
+func openOutbox(tx *sql.Tx) (message.Publisher, error) {
 	to, err := sqlv4.NewPublisher(sqlv4.TxFromStdSQL(tx), sqlv4.PublisherConfig{SchemaAdapter: sqlv4.PostgreSQLQueueSchema{}}, nil)
 	if err != nil {
 		return nil, err

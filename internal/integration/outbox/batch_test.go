@@ -3,6 +3,7 @@ package outbox_test
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	sqlv4 "github.com/ThreeDotsLabs/watermill-sql/v4/pkg/sql"
 	"github.com/ThreeDotsLabs/watermill/message"
@@ -34,6 +35,31 @@ func TestQueueSchemaBatch(t *testing.T) {
 			if got := interrupted(t, f); got != 4 {
 				t.Errorf("%d of 4 are left", got)
 			}
+		})
+	}
+}
+
+func TestQueueSchemaAckDeadline(t *testing.T) {
+	t.Parallel()
+	for _, f := range queues(5) {
+		t.Run("a batch in which a message comes to its ack deadline is acked as a whole: "+f.name, func(t *testing.T) {
+			t.Parallel()
+			d := f.server.open(t, f.driver, "")
+			topic := "outbox" + d.suffix
+			f.makeTopics(t, d, topic)
+			for i := range 5 {
+				f.publish(t, d, topic, message.NewMessage(fmt.Sprint("m", i), payload("x")))
+			}
+			deadline := 500 * time.Millisecond
+			source, err := f.subscriber(d.DB, &deadline)
+			if err != nil {
+				t.Fatal(err)
+			}
+			messages := subscribe(t, source, topic)
+			receive(t, messages).Ack()
+			<-receive(t, messages).Context().Done()
+			f.publish(t, d, topic, message.NewMessage("next", payload("x")))
+			wantMessage(t, messages, "next", string(payload("x")))
 		})
 	}
 }

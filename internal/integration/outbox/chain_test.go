@@ -141,12 +141,15 @@ func (c *chain) await(t *testing.T, want map[string]int) {
 }
 
 func (c *chain) buildSales(r *message.Router, l *life) error {
-	produced, publishTopic := c.policy(), c.topic("outbox")
+	open, publishTopic := c.inTx, c.topic("outbox")
 	if c.envelope {
-		produced, publishTopic = inboxmw.Outbox(c.inEnvelope), c.topic("invoices")
+		open, publishTopic = c.inEnvelope, c.topic("invoices")
 	}
 	in, err := inboxmw.New(c.sales, &inboxmw.Config{
-		Handler:   inboxmw.Handler{Produced: produced},
+		Handler: inboxmw.Handler{Produced: inboxmw.Outbox(func(tx *sql.Tx) (message.Publisher, error) {
+			publisher, err := open(tx)
+			return mortal{publisher, l}, err
+		})},
 		Observers: []inbox.Observer{c.salesSeen},
 	})
 	if err != nil {
@@ -154,7 +157,7 @@ func (c *chain) buildSales(r *message.Router, l *life) error {
 	}
 	r.AddPlugin(in.Plugin)
 	for desk := range desks {
-		from, err := c.subscriber(c.DB)
+		from, err := c.subscriber(c.DB, nil)
 		if err != nil {
 			return err
 		}
@@ -162,9 +165,6 @@ func (c *chain) buildSales(r *message.Router, l *life) error {
 			inboxmw.TxHandler(func(ctx context.Context, tx *sql.Tx, msg *message.Message) ([]*message.Message, error) {
 				id, err := write(ctx, tx, c.salesEffects, msg)
 				if err != nil {
-					return nil, err
-				}
-				if err := l.pass(midWork); err != nil {
 					return nil, err
 				}
 				var out []*message.Message
@@ -187,7 +187,7 @@ func (c *chain) inEnvelope(tx *sql.Tx) (message.Publisher, error) {
 }
 
 func (c *chain) buildRelay(r *message.Router, l *life) error {
-	from, err := c.subscriber(c.DB)
+	from, err := c.subscriber(c.DB, nil)
 	if err != nil {
 		return err
 	}
@@ -219,7 +219,7 @@ func (c *chain) buildBilling(r *message.Router, l *life) error {
 		return err
 	}
 	r.AddPlugin(in.Plugin)
-	from, err := c.subscriber(c.DB)
+	from, err := c.subscriber(c.DB, nil)
 	if err != nil {
 		return err
 	}
@@ -243,6 +243,20 @@ func write(ctx context.Context, tx *sql.Tx, table string, msg *message.Message) 
 }
 
 func payload(id string) message.Payload { return message.Payload(`"` + id + `"`) }
+
+// mortal is a publisher to the outbox whose process may die before the transaction
+// is committed.
+type mortal struct {
+	message.Publisher
+	life *life
+}
+
+func (m mortal) Publish(topic string, messages ...*message.Message) error {
+	if err := m.Publisher.Publish(topic, messages...); err != nil {
+		return err
+	}
+	return m.life.pass(midWork)
+}
 
 // none is the publisher of a handler whose messages go to an outbox.
 type none struct{}

@@ -18,9 +18,10 @@ type flavour struct {
 	server *server
 	driver string
 
-	inTx       func(tx *sql.Tx) (message.Publisher, error)
-	publisher  func(db *sql.DB) (message.Publisher, error)
-	subscriber func(db *sql.DB) (source, error)
+	inTx      func(tx *sql.Tx) (message.Publisher, error)
+	publisher func(db *sql.DB) (message.Publisher, error)
+	// ackDeadline nil is the default, half a minute.
+	subscriber func(db *sql.DB, ackDeadline *time.Duration) (source, error)
 }
 
 // source is a subscriber that can make its tables.
@@ -59,9 +60,9 @@ func flavourV3(name string, s *server, driver string, schema sqlv3.SchemaAdapter
 		name: name, server: s, driver: driver,
 		inTx:      func(tx *sql.Tx) (message.Publisher, error) { return sqlv3.NewPublisher(tx, config, nil) },
 		publisher: func(db *sql.DB) (message.Publisher, error) { return sqlv3.NewPublisher(db, config, nil) },
-		subscriber: func(db *sql.DB) (source, error) {
+		subscriber: func(db *sql.DB, ackDeadline *time.Duration) (source, error) {
 			return sqlv3.NewSubscriber(db, sqlv3.SubscriberConfig{
-				SchemaAdapter: schema, OffsetsAdapter: offsets,
+				SchemaAdapter: schema, OffsetsAdapter: offsets, AckDeadline: ackDeadline,
 				PollInterval: poll, ResendInterval: poll, RetryInterval: poll,
 			}, nil)
 		},
@@ -78,9 +79,9 @@ func flavourV4(name string, s *server, driver string, schema sqlv4.SchemaAdapter
 		publisher: func(db *sql.DB) (message.Publisher, error) {
 			return sqlv4.NewPublisher(sqlv4.BeginnerFromStdSQL(db), config, nil)
 		},
-		subscriber: func(db *sql.DB) (source, error) {
+		subscriber: func(db *sql.DB, ackDeadline *time.Duration) (source, error) {
 			return sqlv4.NewSubscriber(sqlv4.BeginnerFromStdSQL(db), sqlv4.SubscriberConfig{
-				SchemaAdapter: schema, OffsetsAdapter: offsets,
+				SchemaAdapter: schema, OffsetsAdapter: offsets, AckDeadline: ackDeadline,
 				PollInterval: poll, ResendInterval: poll, RetryInterval: poll,
 			}, nil)
 		},
@@ -103,7 +104,7 @@ func (f flavour) makeTopics(t *testing.T, d *database, topics ...string) {
 
 func (f flavour) source(t *testing.T, d *database) source {
 	t.Helper()
-	s, err := f.subscriber(d.DB)
+	s, err := f.subscriber(d.DB, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
