@@ -9,6 +9,7 @@ import (
 
 	"github.com/watermill-inbox/inbox"
 	"github.com/watermill-inbox/inbox/inboxsql"
+	"github.com/watermill-inbox/inbox/internal/delivery"
 )
 
 // ends are the ways in which a handler can end the transaction that is not its
@@ -41,20 +42,45 @@ func ends() map[string]func(ctx context.Context) error {
 		},
 		"COMMIT as a statement":   statement("COMMIT"),
 		"ROLLBACK as a statement": statement("ROLLBACK"),
-		"an interrupted write": func(ctx context.Context) error {
-			tx, err := inboxsql.Tx(ctx)
-			if err != nil {
+		"INSERT OR ROLLBACK": func(ctx context.Context) error {
+			if err := statement("CREATE TEMP TABLE taken (id INTEGER PRIMARY KEY)")(ctx); err != nil {
 				return err
 			}
-			short, cancel := context.WithTimeout(ctx, 20*time.Millisecond)
-			defer cancel()
-			_, err = tx.ExecContext(short, `INSERT INTO effects
-				WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1000000000) SELECT i FROM n`)
-			if err == nil {
-				return errors.New("a billion rows were written in no time")
+			insert := statement("INSERT OR ROLLBACK INTO taken (id) VALUES (1)")
+			if err := insert(ctx); err != nil {
+				return err
+			}
+			if insert(ctx) == nil {
+				return errors.New("one id was stored twice")
 			}
 			return nil // swallowed
 		},
+		"an interrupted write": interrupt,
+	}
+}
+
+// interrupt swallows the error of a write that was cut off in its midst.
+func interrupt(ctx context.Context) error {
+	if err := effect(ctx); err != nil {
+		return err
+	}
+	tx, err := inboxsql.Tx(ctx)
+	if err != nil {
+		return err
+	}
+	// A write that is cut off before it begins ends nothing.
+	for wait := 20 * time.Millisecond; ; wait *= 2 {
+		short, cancel := context.WithTimeout(ctx, wait)
+		_, err := tx.ExecContext(short, `INSERT INTO effects
+			WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1000000000) SELECT i FROM n`)
+		cancel()
+		if err == nil {
+			return errors.New("a billion rows were written in no time")
+		}
+		var n int
+		if err := tx.QueryRowContext(ctx, "SELECT count(*) FROM effects").Scan(&n); err != nil || n == 0 {
+			return err
+		}
 	}
 }
 
@@ -137,27 +163,48 @@ func TestPanicOfTheHandlerGoesOn(t *testing.T) {
 	s.mustProcess(t)
 }
 
-// The transaction is cut off by the deadline of the message: nobody ended it.
-func TestDeadlineThatPassesInTheHandlerIsThatError(t *testing.T) {
+// The transaction ends with the context of the delivery: no one else ended it.
+func TestContextThatEndsInTheHandlerIsThatError(t *testing.T) {
 	t.Parallel()
 	for name, left := range map[string]inbox.Effect{"nothing": {}, "a record": {Record: []byte("record")}} {
 		t.Run("for a handler that leaves "+name, func(t *testing.T) {
 			t.Parallel()
 			s := openShop(t, nil)
-			ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+			ctx, cancel := context.WithCancel(delivery.WithGrace(t.Context(), -1))
 			defer cancel()
 			_, duplicate, err := s.deliver(ctx, func(ctx context.Context) (inbox.Effect, error) {
 				if err := effect(ctx); err != nil {
 					return inbox.Effect{}, err
 				}
+				cancel()
 				<-ctx.Done()
 				return left, nil
 			})
-			if duplicate || !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, inbox.ErrTxEnded) {
-				t.Errorf("got duplicate %v, error %v, want %q", duplicate, err, context.DeadlineExceeded)
+			if duplicate || !errors.Is(err, context.Canceled) || errors.Is(err, inbox.ErrTxEnded) {
+				t.Errorf("got duplicate %v, error %v, want %q", duplicate, err, context.Canceled)
 			}
 			s.mustProcess(t)
 		})
+	}
+}
+
+// A router that closes cancels its messages, and the handler is to finish.
+func TestCancelledDeliveryCommitsWithinTheGracePeriod(t *testing.T) {
+	t.Parallel()
+	s := openShop(t, nil)
+	ctx, cancel := context.WithCancel(t.Context())
+	_, duplicate, err := s.deliver(ctx, func(ctx context.Context) (inbox.Effect, error) {
+		cancel()
+		return inbox.Effect{Record: []byte("record")}, effect(ctx)
+	})
+	if err != nil || duplicate {
+		t.Fatalf("got duplicate %v, error %v", duplicate, err)
+	}
+	if e, duplicate, err := s.deliver(t.Context(), mustNotRun(t)); err != nil || !duplicate || string(e.Record) != "record" {
+		t.Errorf("got %+v, duplicate %v, error %v", e, duplicate, err)
+	}
+	if n := s.count(t, "effects"); n != 1 {
+		t.Errorf("there are %d effects, want 1", n)
 	}
 }
 

@@ -19,7 +19,7 @@ func TestWaitForAConnection(t *testing.T) {
 
 	t.Run("ends with an error that names the handler which waits for itself", func(t *testing.T) {
 		t.Parallel()
-		s := openShop(t, &inboxsql.Config{ConnTimeout: 50 * time.Millisecond})
+		s := openShop(t, &inboxsql.Config{ConnTimeout: 200 * time.Millisecond})
 		_, _, err := s.deliver(t.Context(), func(ctx context.Context) (inbox.Effect, error) {
 			_, _, err := s.store.Once(ctx, keyOf("2"), mustNotRun(t))
 			mustBeAt(t, err, inbox.OpConnect)
@@ -28,7 +28,7 @@ func TestWaitForAConnection(t *testing.T) {
 		if !errors.Is(err, context.DeadlineExceeded) || inbox.Permanent(err) {
 			t.Errorf("got %v, want %q", err, context.DeadlineExceeded)
 		}
-		mustSay(t, err, "no connection became free in 50ms", "of 1", "query the pool while its transaction is open")
+		mustSay(t, err, "no connection became free in 200ms", "of 1", "query the pool while its transaction is open")
 		s.mustProcess(t)
 	})
 
