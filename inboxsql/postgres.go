@@ -44,7 +44,7 @@ const postgresDescribe = `SELECT a.attname::text,
        CASE WHEN a.attname NOT IN ('consumer', 'source', 'message_id') THEN ''
             WHEN t.typname NOT IN ('text', 'varchar') THEN 'is ' || format_type(a.atttypid, a.atttypmod) || ', which does not keep every id apart; make it text COLLATE "C"'
             WHEN NOT co.collisdeterministic THEN 'has the nondeterministic collation ' || co.collname || ', which merges ids; make it text COLLATE "C"'
-            WHEN NOT EXISTS (SELECT 1 FROM pg_index i WHERE i.indrelid = a.attrelid AND i.indisunique AND i.indpred IS NULL
+            WHEN NOT EXISTS (SELECT 1 FROM pg_index i WHERE i.indrelid = a.attrelid AND i.indisunique AND i.indisvalid AND i.indimmediate AND i.indpred IS NULL AND i.indexprs IS NULL
                               AND (SELECT array_agg(k.attname::text ORDER BY p.place) FROM unnest(i.indkey::int2[]) WITH ORDINALITY p(number, place)
                                    JOIN pg_attribute k ON k.attrelid = i.indrelid AND k.attnum = p.number) = ARRAY['consumer', 'source', 'message_id'])
             THEN 'is not in a primary key (consumer, source, message_id); add it'
