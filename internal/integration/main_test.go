@@ -10,7 +10,7 @@ import (
 func TestMain(m *testing.M) {
 	flag.Parse()
 	// The tests wait for databases, not for processors.
-	if err := flag.Set("test.parallel", "6"); err != nil {
+	if err := flag.Set("test.parallel", "8"); err != nil {
 		panic(err)
 	}
 	code := m.Run()
