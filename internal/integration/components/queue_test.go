@@ -13,16 +13,16 @@ import (
 type queue struct {
 	t        *testing.T
 	messages chan *message.Message
-	over     chan struct{}
 }
 
 func newQueue(t *testing.T) *queue {
 	t.Helper()
-	return &queue{t: t, messages: make(chan *message.Message), over: make(chan struct{})}
+	return &queue{t: t, messages: make(chan *message.Message)}
 }
 
-// Subscribe implements [message.Subscriber].
-func (q *queue) Subscribe(context.Context, string) (<-chan *message.Message, error) {
+// Subscribe implements [message.Subscriber]. A router that closes ends ctx, and
+// does not always call Close.
+func (q *queue) Subscribe(ctx context.Context, _ string) (<-chan *message.Message, error) {
 	out := make(chan *message.Message)
 	go func() {
 		defer close(out)
@@ -30,7 +30,7 @@ func (q *queue) Subscribe(context.Context, string) (<-chan *message.Message, err
 			select {
 			case msg := <-q.messages:
 				out <- msg
-			case <-q.over:
+			case <-ctx.Done():
 				return
 			}
 		}
@@ -39,10 +39,7 @@ func (q *queue) Subscribe(context.Context, string) (<-chan *message.Message, err
 }
 
 // Close implements [message.Subscriber].
-func (q *queue) Close() error {
-	close(q.over)
-	return nil
-}
+func (*queue) Close() error { return nil }
 
 // deliver delivers a message until it is acked, at most this many times, and
 // returns it as the last delivery left it.
