@@ -10,8 +10,8 @@ import (
 func TestSQLite(t *testing.T) {
 	t.Parallel()
 	for name, query := range map[string]string{
-		"WAL":              sqlitetest.WAL,
-		"WAL, deferred":    "?_pragma=journal_mode(WAL)&_pragma=synchronous(OFF)&_pragma=busy_timeout(100)",
+		"WAL":           sqlitetest.WAL,
+		"WAL, deferred": "?_pragma=journal_mode(WAL)&_pragma=synchronous(OFF)&_pragma=busy_timeout(100)",
 		// Here readers hold up a COMMIT, which only the driver waits for.
 		"rollback journal": "?_pragma=journal_mode(DELETE)&_pragma=synchronous(OFF)&_pragma=busy_timeout(2000)&_txlock=immediate",
 		"no busy timeout":  "?_pragma=journal_mode(WAL)&_pragma=synchronous(OFF)&_pragma=busy_timeout(0)&_txlock=immediate",
