@@ -93,9 +93,10 @@ func (e *KeyError) Is(target error) bool { return target == ErrInvalidKey }
 // Permanent reports true: the same message is refused again.
 func (e *KeyError) Permanent() bool { return true }
 
-// Permanent reports whether err says of itself, by a method Permanent() bool
-// anywhere in its chain, that the same message fails again however often it is
-// delivered. Without a poison queue such a message is nacked for ever.
+// Permanent reports whether err says of itself that the same message fails again
+// however often it is delivered: the first error in its chain that has a method
+// Permanent() bool decides. Without a poison queue such a message is nacked for
+// ever.
 func Permanent(err error) bool {
 	var p interface{ Permanent() bool }
 	return errors.As(err, &p) && p.Permanent()
