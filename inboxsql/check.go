@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/watermill-inbox/inbox"
 )
@@ -20,9 +21,7 @@ func (s *Store) Check(ctx context.Context) ([]inbox.Finding, error) {
 	}
 	defer conn.Close() //nolint:errcheck // gives the connection back
 	s.table.Store(nil) // look again: a migration may have run since
-	var findings []inbox.Finding
-	_, err = s.describe(ctx, conn)
-	switch {
+	switch _, err = s.describe(ctx, conn); {
 	case errors.Is(err, inbox.ErrNoTable):
 		ddl, schemaErr := s.dialect.schema(s.cfg.Table)
 		if schemaErr != nil {
@@ -33,20 +32,23 @@ func (s *Store) Check(ctx context.Context) ([]inbox.Finding, error) {
 	case err != nil:
 		return nil, fmt.Errorf("inboxsql: check: %w", err)
 	}
-	if s.dialect.name == SQLite && s.db.Stats().MaxOpenConnections != 1 {
-		if findings, err = s.perConnection(ctx); err != nil {
-			return nil, fmt.Errorf("inboxsql: check: %w", err)
-		}
+	findings, err := s.perConnection(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("inboxsql: check: %w", err)
 	}
 	settings, err := s.settings(ctx, conn)
 	if err != nil {
 		return nil, fmt.Errorf("inboxsql: check: %w", err)
 	}
-	return append(append(findings, settings...), s.pool()...), nil
+	return slices.Concat(findings, settings, s.pool()), nil
 }
 
-// perConnection asks a second connection for the table that the first one has.
+// perConnection asks a second connection for the table that the first one has,
+// where that may be another database.
 func (s *Store) perConnection(ctx context.Context) ([]inbox.Finding, error) {
+	if s.dialect.name != SQLite || s.db.Stats().MaxOpenConnections == 1 {
+		return nil, nil
+	}
 	second, err := s.connect(ctx)
 	if err != nil {
 		return nil, err
