@@ -8,6 +8,9 @@ import (
 	"net/http/httptest"
 	"testing"
 
+	"github.com/ThreeDotsLabs/watermill/message"
+	"github.com/ThreeDotsLabs/watermill/message/router/middleware"
+
 	"github.com/watermill-inbox/inbox"
 	inboxmw "github.com/watermill-inbox/inbox/middleware"
 )
@@ -250,6 +253,26 @@ func TestBusReachesAHandlerThatIsProtectedToo(t *testing.T) {
 			s.stop()
 			s.wantCount("orders", 1)
 			s.wantCount("bookings", 1)
+		})
+	}
+}
+
+// Nor does it outside: a bus is no part of what passes the middlewares.
+func TestCorrelationIDDoesNotReachWhatABusPublishes(t *testing.T) {
+	t.Parallel()
+	for _, c := range components() {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			s := openShop(t, inboxmw.Config{Handler: inboxmw.Handler{Inside: []message.HandlerMiddleware{middleware.CorrelationID}}})
+			s.router.AddMiddleware(middleware.CorrelationID, func(next message.HandlerFunc) message.HandlerFunc {
+				return func(msg *message.Message) ([]*message.Message, error) {
+					middleware.SetCorrelationID("c1", msg)
+					return next(msg)
+				}
+			})
+			c.handle(s, orders(c.bus(s, s.in.Publisher("events", s.sent))))
+			s.deliver(c.consume("o1"))
+			wantEqual(t, "correlation id", await(t, s.sent.came, "what was published").correlation, "")
 		})
 	}
 }

@@ -38,6 +38,7 @@ type result struct {
 	correlated int // those with a correlation id
 	poisoned   int
 	delayed    bool // the broker is told to wait before the next delivery
+	logged     int  // errors that the inbox has logged
 }
 
 // place is where a middleware stands.
@@ -53,7 +54,8 @@ func (r trial) run(t *testing.T, where place) result {
 	t.Helper()
 	poison := &ledger{}
 	m := r.middleware(t, poison)
-	cfg := inboxmw.Config{Handler: inboxmw.Handler{Produced: r.produced}}
+	logger := watermill.NewCaptureLogger()
+	cfg := inboxmw.Config{Handler: inboxmw.Handler{Produced: r.produced}, Logger: logger}
 	if where == inside {
 		cfg.Handler.Inside = []message.HandlerMiddleware{m}
 	}
@@ -93,6 +95,7 @@ func (r trial) run(t *testing.T, where place) result {
 		correlated: correlated(mails) + s.mustCount("outbox WHERE correlation_id <> ''"),
 		poisoned:   len(poison.all()),
 		delayed:    last.Metadata.Get(delay.DelayedForKey) != "",
+		logged:     len(logger.Captured()[watermill.ErrorLogLevel]),
 	}
 }
 
