@@ -1,0 +1,63 @@
+package inboxsql
+
+import (
+	"context"
+	"database/sql/driver"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+
+	"github.com/watermill-inbox/inbox"
+)
+
+// transact begins, commits and rolls back: no other place does. Whatever leaves
+// body but nil, a panic and [runtime.Goexit] too, ends in a rollback that reaches
+// the server even if ctx is done.
+func (r *delivery) transact(ctx context.Context, body func(tx *sqlx.Tx) error) (err error) {
+	tx, err := r.conn.BeginTxx(ctx, r.cfg.TxOptions)
+	if err != nil {
+		return r.failed(inbox.OpBegin, err)
+	}
+	committing := false
+	defer func() {
+		if !committing {
+			err = r.rollback(ctx, tx, err)
+		}
+	}()
+	if err := body(tx); err != nil {
+		return err
+	}
+	committing = true
+	if err := tx.Commit(); err != nil {
+		r.reset(ctx)
+		return r.failed(inbox.OpCommit, r.commitError(ctx, err))
+	}
+	return nil
+}
+
+// rollback ends tx and returns cause, to which it adds only if the handler turns
+// out to have committed its claim.
+func (r *delivery) rollback(ctx context.Context, tx *sqlx.Tx, cause error) error {
+	if r.claimed && !r.settled {
+		cause = r.unclaim(ctx, tx, cause)
+	}
+	// When ctx is done, database/sql rolls back in a goroutine of its own and
+	// Rollback does not wait for it: reset does.
+	if err := tx.Rollback(); err != nil {
+		r.reset(ctx)
+	}
+	return cause
+}
+
+// reset makes the connection fit for the next user: a transaction that may still
+// be open on it is rolled back, or the connection is thrown away.
+func (r *delivery) reset(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTimeout)
+	defer cancel()
+	if _, err := r.conn.ExecContext(ctx, "ROLLBACK"); err != nil && r.dialect.classify(err) != kindNoTx {
+		_ = r.conn.Raw(func(any) error { return driver.ErrBadConn })
+	}
+}
+
+// cleanupTimeout bounds what must reach the server after the context is gone.
+const cleanupTimeout = 5 * time.Second
