@@ -15,7 +15,7 @@ each = for module in $(MODULES); do (cd "$$module" && $(1)) || exit 1; done
 
 .PHONY: help
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: test
 test: test-root test-nested ## Run all tests; without a database its tests are skipped and named
@@ -62,6 +62,11 @@ vuln: ## Look for known vulnerabilities (needs the online database)
 examples: ## Run the examples that need nothing but Go
 	go run -C _examples ./quickstart
 	go run -C _examples ./edi
+	go run -C _examples ./cqrs
+
+.PHONY: examples-servers
+examples-servers: ## Run the examples that need PostgreSQL
+	go run -C _examples ./outbox
 
 .PHONY: check
 check: test lint vet tidy-check examples ## Run what CI runs
