@@ -47,10 +47,10 @@ var (
 	ErrConsumer = errors.New("inbox: two handlers are one consumer")
 )
 
-// Op is the step of a delivery at which a store failed.
+// Op is the step of a delivery, or the operation, at which a store failed.
 type Op string
 
-// The steps, in order.
+// The steps, in order, and what operators do.
 const (
 	OpConnect Op = "connect" // waiting for a connection, reading the table's definition
 	OpBegin   Op = "begin"
@@ -58,6 +58,8 @@ const (
 	OpRecord  Op = "record" // storing what the handler produced
 	OpCommit  Op = "commit"
 	OpDiscard Op = "discard" // the second transaction of a discarded delivery
+	OpLookup  Op = "lookup"  // reading an entry, for an operator
+	OpForget  Op = "forget"  // removing one
 )
 
 // StoreError says at which step a delivery failed in the store. At [OpCommit]

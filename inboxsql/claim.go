@@ -68,11 +68,14 @@ func (r *delivery) thisClaim(before ...any) []any {
 	return args
 }
 
-func (r *delivery) read(ctx context.Context, tx *sqlx.Tx) (inbox.Entry, error) {
+func (r *delivery) read(ctx context.Context, from interface {
+	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
+},
+) (inbox.Entry, error) {
 	e := inbox.Entry{Delivery: inbox.Delivery{Key: r.d.Key}}
 	var eventType, outcome sql.NullString
 	var received, processed, age int64 // microseconds
-	err := tx.QueryRowContext(ctx, r.dialect.entry, r.key...).
+	err := from.QueryRowContext(ctx, r.dialect.entry, r.key...).
 		Scan(&eventType, &e.Fingerprint, &outcome, &e.Result, &e.Record, &received, &processed, &age)
 	if err != nil {
 		return inbox.Entry{}, err

@@ -74,8 +74,9 @@ type statements struct {
 	claim    string   // row: consumer, source, message_id, event_type, fingerprint, outcome; see returns
 	claims   []string // the claim by whole seconds of waiting, where {wait} is a literal in it
 	entry    string   // of a key
-	keep     string   // result, produced, then the key; the claim of this connection only
-	unclaim  string   // empty, or: removes that row
+	keep     string   // result, produced, then the claim
+	unclaim  string   // removes the committed row of the claim
+	forget   string   // removes the row of a key
 	describe string   // the table: column, limit in bytes or 0, flaw or '', server
 	advise   string   // settings: fatal, problem, remedy
 	lock     string   // empty, or: serializes CreateTable within a transaction
@@ -115,7 +116,7 @@ func (d *dialect) prepare(table string) *dialect {
 	}
 	fill := strings.NewReplacer("{table}", d.ident(table), "{schema}", schema, "{name}", name)
 	p := *d
-	for _, text := range []*string{&p.claim, &p.entry, &p.keep, &p.unclaim, &p.describe, &p.advise} {
+	for _, text := range []*string{&p.claim, &p.entry, &p.keep, &p.unclaim, &p.forget, &p.describe, &p.advise} {
 		*text = fill.Replace(*text)
 	}
 	if strings.Contains(p.claim, "{wait}") {

@@ -27,6 +27,8 @@ FROM {table} WHERE consumer = ? AND source = ? AND message_id = ?`
 const mysqlKeep = `UPDATE {table} SET result = ?, produced = ?
 WHERE consumer = ? AND source = ? AND message_id = ? AND processed_at = CAST(@inbox_claim AS DATETIME(6))`
 
+const mysqlForget = `DELETE FROM {table} WHERE consumer = ? AND source = ? AND message_id = ?`
+
 const mysqlUnclaim = `DELETE FROM {table}
 WHERE consumer = ? AND source = ? AND message_id = ? AND processed_at = CAST(@inbox_claim AS DATETIME(6))`
 
@@ -74,6 +76,7 @@ func mysql() *dialect {
 			entry:    mysqlEntry,
 			keep:     mysqlKeep,
 			unclaim:  mysqlUnclaim,
+			forget:   mysqlForget,
 			describe: mysqlDescribe,
 			advise:   mysqlAdvise,
 		},

@@ -2,6 +2,7 @@ package inboxsql
 
 import (
 	"context"
+	"database/sql/driver"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -32,8 +33,38 @@ var (
 	errDiscarded = errors.New("discarded")
 )
 
-// connected takes a connection for the delivery.
-func (r *delivery) connected(ctx context.Context, fn func(context.Context) (inbox.Effect, error)) (inbox.Entry, bool, error) {
+func (s *Store) newDelivery(ctx context.Context, d inbox.Delivery) *delivery {
+	return &delivery{Store: s, started: ctx, d: d, deadline: time.Now().Add(max(s.cfg.Wait, 0))}
+}
+
+// connected calls do with a connection for the delivery, and with the context of
+// its transaction.
+func (r *delivery) connected(ctx context.Context, do func(context.Context) (inbox.Entry, bool, error)) (inbox.Entry, bool, error) {
+	if err := r.d.Key.Validate(); err != nil {
+		return inbox.Entry{}, false, err
+	}
+	for attempt := 1; ; attempt++ {
+		entry, found, err := r.onConnection(ctx, do)
+		switch {
+		case r.ran:
+			return entry, found, err
+		case errors.Is(err, driver.ErrBadConn) && attempt <= 3:
+			// As database/sql does it: a connection that has died in the pool, as all
+			// do when the server restarts, is not the message's fault.
+			continue
+		case r.dialect.classify(err) == kindBusy && !errors.Is(err, inbox.ErrBusy):
+			// Opening a connection, or reading the definition, met another writer.
+			if err = r.busy(inbox.OpConnect, err); err != nil {
+				return entry, found, err
+			}
+			pause(ctx, attempt)
+			continue
+		}
+		return entry, found, err
+	}
+}
+
+func (r *delivery) onConnection(ctx context.Context, do func(context.Context) (inbox.Entry, bool, error)) (inbox.Entry, bool, error) {
 	conn, err := r.connect(ctx)
 	if err != nil {
 		return inbox.Entry{}, false, r.failed(inbox.OpConnect, err)
@@ -52,12 +83,12 @@ func (r *delivery) connected(ctx context.Context, fn func(context.Context) (inbo
 	r.key = []any{r.dialect.bind(key.Consumer), r.dialect.bind(key.Source), r.dialect.bind(key.MessageID)}
 	run, release := inbox.Detach(ctx)
 	defer release()
-	return r.once(run, fn)
+	return do(run)
 }
 
 func (r *delivery) once(ctx context.Context, fn func(context.Context) (inbox.Effect, error)) (inbox.Entry, bool, error) {
 	first := inbox.Entry{Delivery: r.d}
-	entry, err := r.claim(ctx, inbox.OpClaim, "", func(tx *sqlx.Tx) error {
+	entry, err := r.claim(ctx, inbox.OpClaim, "", duplicate, func(tx *sqlx.Tx) error {
 		r.ran = true
 		effect, err := fn(inbox.ContextWithTx(ctx, tx.Tx, tx))
 		if err != nil {
@@ -71,7 +102,7 @@ func (r *delivery) once(ctx context.Context, fn func(context.Context) (inbox.Eff
 	})
 	if err == errDiscarded { //nolint:errorlint // ours, never wrapped
 		r.deadline = time.Now().Add(max(r.cfg.Wait, 0))
-		entry, err = r.claim(ctx, inbox.OpDiscard, cut(first.Discard, maxReason), func(*sqlx.Tx) error { return nil })
+		entry, err = r.claim(ctx, inbox.OpDiscard, cut(first.Discard, maxReason), duplicate, func(*sqlx.Tx) error { return nil })
 	}
 	switch {
 	case err == errDuplicate: //nolint:errorlint // ours, never wrapped
@@ -82,10 +113,10 @@ func (r *delivery) once(ctx context.Context, fn func(context.Context) (inbox.Eff
 	return first, false, nil
 }
 
-// claim runs body in a transaction that begins with the claim of the key. What
-// fails before the key is claimed is tried again within bounds, as nothing has
-// run yet. A duplicate is errDuplicate and the entry.
-func (r *delivery) claim(ctx context.Context, op inbox.Op, discard string, body func(tx *sqlx.Tx) error) (inbox.Entry, error) {
+// claim runs fresh in a transaction that begins with the claim of the key, or
+// taken if the key is taken; the entry is then the one that has it. What fails
+// before that is tried again within bounds, as nothing has run yet.
+func (r *delivery) claim(ctx context.Context, op inbox.Op, discard string, taken, fresh func(tx *sqlx.Tx) error) (inbox.Entry, error) {
 	const most = 10 // deadlocks and the like in a row
 	for attempt := 1; ; attempt++ {
 		if err := r.started.Err(); err != nil && op == inbox.OpClaim {
@@ -93,17 +124,18 @@ func (r *delivery) claim(ctx context.Context, op inbox.Op, discard string, body 
 		}
 		var entry inbox.Entry
 		err := r.transact(ctx, func(tx *sqlx.Tx) (err error) {
-			if entry, err = r.insert(ctx, tx, op, discard); err != nil {
+			entry, err = r.insert(ctx, tx, op, discard)
+			switch {
+			case err == errDuplicate: //nolint:errorlint // ours, never wrapped
+				return taken(tx)
+			case err != nil:
 				return err
 			}
 			r.claimed = true
-			return body(tx)
+			return fresh(tx)
 		})
-		if err == nil || r.claimed {
+		if err == nil || err == errDuplicate || r.claimed { //nolint:errorlint // ours, never wrapped
 			r.claimed = false // a discard claims once more
-			return inbox.Entry{}, err
-		}
-		if err == errDuplicate { //nolint:errorlint // ours, never wrapped
 			return entry, err
 		}
 		left := time.Until(r.deadline)
@@ -128,6 +160,9 @@ func (r *delivery) claim(ctx context.Context, op inbox.Op, discard string, body 
 		pause(ctx, attempt)
 	}
 }
+
+// duplicate is what a taken key is to a delivery.
+func duplicate(*sqlx.Tx) error { return errDuplicate }
 
 // busy returns nil as long as a busy database may be tried again.
 func (r *delivery) busy(op inbox.Op, err error) error {

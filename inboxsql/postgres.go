@@ -31,6 +31,8 @@ FROM {table} WHERE consumer = $1 AND source = $2 AND message_id = $3`
 const postgresKeep = `UPDATE {table} SET result = $1, produced = $2
 WHERE consumer = $3 AND source = $4 AND message_id = $5 AND (extract(epoch FROM processed_at) * 1000000)::bigint = $6::text::bigint`
 
+const postgresForget = `DELETE FROM {table} WHERE consumer = $1 AND source = $2 AND message_id = $3`
+
 const postgresUnclaim = `DELETE FROM {table}
 WHERE consumer = $1 AND source = $2 AND message_id = $3 AND (extract(epoch FROM processed_at) * 1000000)::bigint = $4::text::bigint`
 
@@ -81,6 +83,7 @@ func postgres() *dialect {
 			entry:    postgresEntry,
 			keep:     postgresKeep,
 			unclaim:  postgresUnclaim,
+			forget:   postgresForget,
 			describe: postgresDescribe,
 			advise:   postgresAdvise,
 			// The number is arbitrary; IF NOT EXISTS alone fails when two sessions create at once.

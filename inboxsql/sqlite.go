@@ -26,6 +26,8 @@ FROM {table} WHERE consumer = ? AND source = ? AND message_id = ?`
 const sqliteKeep = `UPDATE {table} SET result = ?, produced = ?
 WHERE consumer = ? AND source = ? AND message_id = ? AND processed_at = ?`
 
+const sqliteForget = `DELETE FROM {table} WHERE consumer = ? AND source = ? AND message_id = ?`
+
 const sqliteUnclaim = `DELETE FROM {table}
 WHERE consumer = ? AND source = ? AND message_id = ? AND processed_at = ?`
 
@@ -77,6 +79,7 @@ func sqlite() *dialect {
 			entry:    sqliteEntry,
 			keep:     sqliteKeep,
 			unclaim:  sqliteUnclaim,
+			forget:   sqliteForget,
 			describe: sqliteDescribe,
 			advise:   sqliteAdvise,
 		},

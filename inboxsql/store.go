@@ -3,11 +3,9 @@ package inboxsql
 import (
 	"context"
 	"database/sql"
-	"database/sql/driver"
 	"errors"
 	"fmt"
 	"sync/atomic"
-	"time"
 
 	"github.com/jmoiron/sqlx"
 
@@ -71,34 +69,8 @@ func MustNew[DB *sql.DB | *sqlx.DB](db DB, cfg *Config) *Store {
 // Once implements [inbox.Store]: see there for what it promises. The handles in
 // the context of fn are [*sqlx.Tx] and [*sql.Tx].
 func (s *Store) Once(ctx context.Context, d inbox.Delivery, fn func(ctx context.Context) (inbox.Effect, error)) (inbox.Entry, bool, error) {
-	if err := d.Key.Validate(); err != nil {
-		return inbox.Entry{}, false, err
-	}
-	r := &delivery{
-		Store:    s,
-		started:  ctx,
-		d:        d,
-		deadline: time.Now().Add(max(s.cfg.Wait, 0)),
-	}
-	for attempt := 1; ; attempt++ {
-		entry, duplicate, err := r.connected(ctx, fn)
-		switch {
-		case r.ran:
-			return entry, duplicate, err
-		case errors.Is(err, driver.ErrBadConn) && attempt <= 3:
-			// As database/sql does it: a connection that has died in the pool, as all
-			// do when the server restarts, is not the message's fault.
-			continue
-		case s.dialect.classify(err) == kindBusy && !errors.Is(err, inbox.ErrBusy):
-			// Opening a connection, or reading the definition, met another writer.
-			if err = r.busy(inbox.OpConnect, err); err != nil {
-				return entry, duplicate, err
-			}
-			pause(ctx, attempt)
-			continue
-		}
-		return entry, duplicate, err
-	}
+	r := s.newDelivery(ctx, d)
+	return r.connected(ctx, func(ctx context.Context) (inbox.Entry, bool, error) { return r.once(ctx, fn) })
 }
 
 // connect waits for a connection as long as the delivery's own context and the
