@@ -104,8 +104,7 @@ func TestForget(t *testing.T) {
 
 func ExampleStore_Forget() {
 	db := openDB()
-	defer db.Close()
-	store := inboxsql.MustNew(db, &inboxsql.Config{})
+	store := inboxsql.MustNew(db, nil)
 	key := inbox.Key{Consumer: "invoices", MessageID: "order-17"}
 	process := func() {
 		_, duplicate, err := store.Once(context.Background(), inbox.Delivery{Key: key}, func(context.Context) (inbox.Effect, error) {
@@ -118,6 +117,9 @@ func ExampleStore_Forget() {
 	entry, found, err := store.Forget(context.Background(), key)
 	fmt.Printf("forgot %s, result %q, found %v, %v\n", entry.Key, entry.Result, found, err)
 	process()
+	if err := db.Close(); err != nil {
+		panic(err)
+	}
 	// Output:
 	// duplicate: false <nil>
 	// duplicate: true <nil>

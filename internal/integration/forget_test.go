@@ -31,7 +31,7 @@ func TestForgetBesideADeliveryInFlight(t *testing.T) {
 			}()
 			<-running
 			go func() {
-				_, found, err := in.Again().(*inboxsql.Store).Forget(t.Context(), d("1").Key)
+				_, found, err := sqlStore(t, in.Again()).Forget(t.Context(), d("1").Key)
 				if err == nil && !found {
 					err = errors.New("there was nothing to forget")
 				}
@@ -46,7 +46,7 @@ func TestForgetBesideADeliveryInFlight(t *testing.T) {
 			if err := errors.Join(<-processed, <-forgotten); err != nil {
 				t.Fatal(err)
 			}
-			if _, found, err := in.Store.(*inboxsql.Store).Lookup(t.Context(), d("1").Key); found || err != nil {
+			if _, found, err := sqlStore(t, in.Store).Lookup(t.Context(), d("1").Key); found || err != nil {
 				t.Errorf("got %v, %v", found, err)
 			}
 		})
@@ -54,7 +54,7 @@ func TestForgetBesideADeliveryInFlight(t *testing.T) {
 			t.Parallel()
 			in := database(t).Harness().Open(t, testutil.Options{Wait: -1})
 			_, _, err := in.Store.Once(t.Context(), d("1"), func(ctx context.Context) (inbox.Effect, error) {
-				_, _, err := in.Again().(*inboxsql.Store).Forget(context.WithoutCancel(ctx), d("1").Key)
+				_, _, err := sqlStore(t, in.Again()).Forget(context.WithoutCancel(ctx), d("1").Key)
 				if !errors.Is(err, inbox.ErrInFlight) {
 					t.Errorf("got %v", err)
 				}
@@ -63,9 +63,18 @@ func TestForgetBesideADeliveryInFlight(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, found, err := in.Store.(*inboxsql.Store).Lookup(t.Context(), d("1").Key); !found || err != nil {
+			if _, found, err := sqlStore(t, in.Store).Lookup(t.Context(), d("1").Key); !found || err != nil {
 				t.Errorf("got %v, %v", found, err)
 			}
 		})
 	}
+}
+
+func sqlStore(t *testing.T, s inbox.Store) *inboxsql.Store {
+	t.Helper()
+	store, ok := s.(*inboxsql.Store)
+	if !ok {
+		t.Fatalf("the store is a %T", s)
+	}
+	return store
 }
