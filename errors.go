@@ -39,6 +39,9 @@ var (
 	// ErrRecord: a stored record cannot be read or replayed.
 	ErrRecord = errors.New("inbox: unreadable record")
 
+	// ErrMismatch: the key was processed with another payload. Permanent.
+	ErrMismatch = errors.New("inbox: a duplicate has other content than the first delivery of its key")
+
 	// ErrNested: two inboxes stand around one handler and would claim two keys.
 	ErrNested = errors.New("inbox: another inbox is already around this message")
 

@@ -40,6 +40,10 @@ type Event struct {
 	// replayed for a duplicate.
 	Produced int
 
+	// Mismatch says that a duplicate has another payload than the first delivery,
+	// where fingerprints are kept.
+	Mismatch bool
+
 	// EarlyAck says that the message was acked before the commit: if Outcome is
 	// not Processed, Duplicate or Discarded, it is lost.
 	EarlyAck bool

@@ -59,6 +59,10 @@ type Handler struct {
 	// metadata field "name", which cqrs sets.
 	EventType func(*message.Message) string
 
+	// Fingerprint keeps a hash of the payload, and compares it for a duplicate.
+	// Empty: [FingerprintOff].
+	Fingerprint Fingerprint
+
 	// Skip lets the messages for which it returns true pass to the handler
 	// without transaction or key. It is called before the key is made. Nil: none.
 	Skip func(*message.Message) bool
@@ -123,6 +127,7 @@ func (h Handler) over(base Handler) Handler {
 	if h.Inside == nil {
 		h.Inside = base.Inside
 	}
+	h.Fingerprint = cmp.Or(h.Fingerprint, base.Fingerprint)
 	h.MaxRecord = cmp.Or(h.MaxRecord, base.MaxRecord)
 	h.Grace = cmp.Or(h.Grace, base.Grace)
 	return h
@@ -170,6 +175,9 @@ func (c Config) validate() error {
 }
 
 func (h Handler) validate(field string) error {
+	if err := h.Fingerprint.validate(field); err != nil {
+		return err
+	}
 	for i, m := range h.Inside {
 		if m == nil {
 			return fmt.Errorf("%s.Inside[%d] is nil", field, i)

@@ -103,6 +103,7 @@ func (r *run) identify() error {
 		return err
 	}
 	r.delivery.EventType = r.p.EventType(r.msg)
+	r.delivery.Fingerprint = r.p.Fingerprint.of(r.msg.Payload)
 	return nil
 }
 
@@ -124,7 +125,7 @@ func (r *run) protect(before saved) (out []*message.Message, err error) {
 			r.in.log().Error("Inbox: the handler changed the bytes of the payload in place; a redelivered copy carries the change", errPayloadChanged, r.fields())
 		}
 		e := r.event(o, outcome, err)
-		e.Age = event.Age
+		e.Age, e.Mismatch = event.Age, event.Mismatch
 		if err == nil {
 			e.Produced = len(out) + len(r.later)
 		}
@@ -156,7 +157,7 @@ func (r *run) protect(before saved) (out []*message.Message, err error) {
 		outcome = inbox.InFlight
 	case err != nil:
 	case duplicate:
-		event.Age = entry.Age
+		event.Age, event.Mismatch = entry.Age, mismatch(entry.Fingerprint, r.delivery.Fingerprint)
 		if err = r.replay(entry); err == nil {
 			outcome, out = inbox.Duplicate, r.out
 		}
@@ -252,6 +253,9 @@ func (r *run) record(ctx context.Context, returned []*message.Message, later []a
 // be published again whatever today's policy is.
 func (r *run) replay(e inbox.Entry) error {
 	r.out, r.later = nil, nil // of a run that a store may have undone
+	if r.p.Fingerprint == FingerprintFail && mismatch(e.Fingerprint, r.delivery.Fingerprint) {
+		return mismatched{key: r.delivery.Key}
+	}
 	if r.p.OnDuplicate != nil {
 		if err := r.p.OnDuplicate(r.msg, e); err != nil {
 			return err
@@ -320,6 +324,9 @@ func (r *run) report(e inbox.Event) {
 	var failed *inbox.StoreError
 	if errors.As(e.Err, &failed) && errors.Is(e.Err, inbox.ErrTxEnded) {
 		r.in.log().Error("Inbox: the transaction ended while the handler ran; statements after that may have been committed one by one", e.Err, r.fields())
+	}
+	if e.Mismatch {
+		r.in.log().Error("Inbox: a duplicate has other content than the first delivery of its key", mismatched{key: r.delivery.Key}, r.fields())
 	}
 	switch {
 	case e.EarlyAck && e.Err != nil:
