@@ -17,7 +17,7 @@ var (
 	// after the end may have been committed one by one.
 	ErrTxEnded = errors.New("inbox: transaction has ended")
 
-	// ErrInvalidKey: the key is empty, too long or cannot be stored. Permanent.
+	// ErrInvalidKey: the key is empty, too long or cannot be stored. See [KeyError].
 	ErrInvalidKey = errors.New("inbox: invalid key")
 
 	// ErrInFlight: another delivery of the same message is still being processed.
@@ -42,6 +42,11 @@ var (
 	// ErrMismatch: the key was processed with another payload. Permanent.
 	ErrMismatch = errors.New("inbox: a duplicate has other content than the first delivery of its key")
 
+	// ErrAfterCommit: the effects are committed, and what failed came after:
+	// publishing what the handler produced, or OnDuplicate. The next delivery is a
+	// duplicate and tries again.
+	ErrAfterCommit = errors.New("inbox: failed after the commit")
+
 	// ErrNested: two inboxes stand around one handler and would claim two keys.
 	ErrNested = errors.New("inbox: another inbox is already around this message")
 
@@ -55,14 +60,15 @@ type Op string
 
 // The steps, in order, and what operators do.
 const (
-	OpConnect Op = "connect" // waiting for a connection, reading the table's definition
-	OpBegin   Op = "begin"
-	OpClaim   Op = "claim"
-	OpRecord  Op = "record" // storing what the handler produced
-	OpCommit  Op = "commit"
-	OpDiscard Op = "discard" // the second transaction of a discarded delivery
-	OpLookup  Op = "lookup"  // reading an entry, for an operator
-	OpForget  Op = "forget"  // removing one
+	OpConnect  Op = "connect" // waiting for a connection, reading the table's definition
+	OpBegin    Op = "begin"
+	OpClaim    Op = "claim"
+	OpRecord   Op = "record" // storing what the handler produced
+	OpCommit   Op = "commit"
+	OpRollback Op = "rollback" // of a failed handler, when the connection was lost
+	OpDiscard  Op = "discard"  // the second transaction of a discarded delivery
+	OpLookup   Op = "lookup"   // reading an entry, for an operator
+	OpForget   Op = "forget"   // removing one
 )
 
 // StoreError says at which step a delivery failed in the store. At [OpCommit]
@@ -78,9 +84,11 @@ func (e *StoreError) Error() string { return fmt.Sprintf("inbox: %s %s: %v", e.O
 // Unwrap returns the cause.
 func (e *StoreError) Unwrap() error { return e.Err }
 
-// KeyError says why a key was refused. It is [ErrInvalidKey], and permanent.
+// KeyError says why a key was refused. It is [ErrInvalidKey], and permanent unless
+// Part is "consumer".
 type KeyError struct {
 	Key    Key
+	Part   string // "consumer", "source" or "message id"
 	Reason string
 	Err    error // what the key function failed with; nil otherwise
 }
@@ -95,8 +103,16 @@ func (e *KeyError) Unwrap() error { return e.Err }
 // Is reports whether target is [ErrInvalidKey].
 func (e *KeyError) Is(target error) bool { return target == ErrInvalidKey }
 
-// Permanent reports true: the same message is refused again.
-func (e *KeyError) Permanent() bool { return true }
+// Permanent reports true, as the same message is refused again, unless it is the
+// consumer that is refused: that is the program's fault, for all messages.
+func (e *KeyError) Permanent() bool { return e.Part != partConsumer }
+
+// The parts of a key, as errors name them.
+const (
+	partConsumer  = "consumer"
+	partSource    = "source"
+	partMessageID = "message id"
+)
 
 // Permanent reports whether err says of itself that the same message fails again
 // however often it is delivered: the first error in its chain that has a method

@@ -79,7 +79,8 @@ func TestPermanent(t *testing.T) {
 		"a wrapped one that says so":     {fmt.Errorf("decode: %w", verdict(true)), true},
 		"a joined one that says so":      {errors.Join(io.EOF, verdict(true)), true},
 		"a wrapped one that denies it":   {fmt.Errorf("decode: %w", verdict(false)), false},
-		"a key that cannot be stored":    {inbox.Key{}.Validate(), true},
+		"a key that cannot be stored":    {inbox.Key{Consumer: "c"}.Validate(), true},
+		"a consumer that cannot be":      {inbox.Key{MessageID: "1"}.Validate(), false},
 		"a busy database":                {inbox.ErrBusy, false},
 		"a store error around a verdict": {&inbox.StoreError{Err: verdict(true)}, true},
 	} {

@@ -19,7 +19,9 @@ func SetResult(ctx context.Context, b []byte) error {
 	if err != nil {
 		return err
 	}
-	s.SetResult(b)
+	if !s.SetResult(b) {
+		return errOver
+	}
 	return nil
 }
 
@@ -47,9 +49,13 @@ func Discard(ctx context.Context, reason error) error {
 	if text == "" {
 		text = "discarded"
 	}
-	s.SetDiscard(text)
+	if !s.SetDiscard(text) {
+		return fmt.Errorf("%w: cannot discard: %w", errOver, reason)
+	}
 	return fmt.Errorf("inbox: discarded: %w", reason)
 }
+
+var errOver = fmt.Errorf("%w: the delivery is over", ErrTxEnded)
 
 func live(ctx context.Context) (*delivery.State, error) {
 	s := delivery.FromContext(ctx)
@@ -57,7 +63,7 @@ func live(ctx context.Context) (*delivery.State, error) {
 	case s == nil:
 		return nil, fmt.Errorf("%w: this is not the context of a protected handler", ErrNoTx)
 	case s.Ended():
-		return nil, fmt.Errorf("%w: the delivery is over", ErrTxEnded)
+		return nil, errOver
 	}
 	return s, nil
 }

@@ -21,7 +21,7 @@ func TestSetResult(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if got, _ := s.Outcome(); string(got) != "second" {
+		if got, _, _ := s.Take(); string(got) != "second" {
 			t.Errorf("got %q", got)
 		}
 	})
@@ -34,14 +34,30 @@ func TestSetResult(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if got, _ := s.Outcome(); got == nil || len(got) > 0 {
+		if got, _, _ := s.Take(); got == nil || len(got) > 0 {
 			t.Errorf("got %#v, want an empty result", got)
 		}
-		if err := inbox.SetResult(ctx, nil); err != nil {
-			t.Fatal(err)
+		ctx, s = protected(t)
+		for _, b := range [][]byte{[]byte("a"), nil} {
+			if err := inbox.SetResult(ctx, b); err != nil {
+				t.Fatal(err)
+			}
 		}
-		if got, _ := s.Outcome(); got != nil {
+		if got, _, _ := s.Take(); got != nil {
 			t.Errorf("got %#v, want none", got)
+		}
+	})
+
+	t.Run("fails once the handler has returned, though nothing is committed yet", func(t *testing.T) {
+		t.Parallel()
+		ctx, s := protected(t)
+		s.Take()
+		if err := inbox.SetResult(ctx, nil); !errors.Is(err, inbox.ErrTxEnded) {
+			t.Errorf("got %v", err)
+		}
+		reason := errors.New("too old")
+		if err := inbox.Discard(ctx, reason); !errors.Is(err, inbox.ErrTxEnded) || !errors.Is(err, reason) {
+			t.Errorf("got %v", err)
 		}
 	})
 
@@ -65,7 +81,7 @@ func TestSetResult(t *testing.T) {
 		if err := inbox.SetResult(ctx, []byte("late")); !errors.Is(err, inbox.ErrTxEnded) {
 			t.Errorf("got %v, want %q", err, inbox.ErrTxEnded)
 		}
-		if got, _ := s.Outcome(); got != nil {
+		if got, _, _ := s.Take(); got != nil {
 			t.Errorf("got %q, want nothing kept", got)
 		}
 	})
@@ -85,7 +101,7 @@ func TestSetResult(t *testing.T) {
 			})
 		}
 		wg.Wait()
-		if result, discard := s.Outcome(); string(result) != "a" || discard != "too old" {
+		if result, discard, _ := s.Take(); string(result) != "a" || discard != "too old" {
 			t.Errorf("got %q, %q", result, discard)
 		}
 	})
@@ -104,7 +120,7 @@ func TestDiscard(t *testing.T) {
 			t.Errorf("got %v, want %q and no other", err, errTooOld)
 		}
 		mustSay(t, err, "discarded", "too old")
-		if _, got := s.Outcome(); got != "too old" {
+		if _, got, _ := s.Take(); got != "too old" {
 			t.Errorf("got the reason %q", got)
 		}
 	})
@@ -117,7 +133,7 @@ func TestDiscard(t *testing.T) {
 				t.Fatalf("got %v, want %q", err, reason)
 			}
 		}
-		if _, got := s.Outcome(); got != "revoked" {
+		if _, got, _ := s.Take(); got != "revoked" {
 			t.Errorf("got the reason %q", got)
 		}
 	})
@@ -128,7 +144,7 @@ func TestDiscard(t *testing.T) {
 		if err := inbox.Discard(ctx, errors.New("")); err == nil {
 			t.Error("got no error")
 		}
-		if _, got := s.Outcome(); got == "" {
+		if _, got, _ := s.Take(); got == "" {
 			t.Error("the delivery is not discarded")
 		}
 	})
@@ -139,7 +155,7 @@ func TestDiscard(t *testing.T) {
 		if err := inbox.Discard(ctx, nil); err == nil {
 			t.Error("got no error")
 		}
-		if _, got := s.Outcome(); got != "" {
+		if _, got, _ := s.Take(); got != "" {
 			t.Errorf("got the reason %q", got)
 		}
 	})
@@ -158,7 +174,7 @@ func TestDiscard(t *testing.T) {
 		if err := inbox.Discard(ctx, errTooOld); !errors.Is(err, inbox.ErrTxEnded) || !errors.Is(err, errTooOld) {
 			t.Errorf("got %v, want %q and %q", err, inbox.ErrTxEnded, errTooOld)
 		}
-		if _, got := s.Outcome(); got != "" {
+		if _, got, _ := s.Take(); got != "" {
 			t.Errorf("got the reason %q", got)
 		}
 	})

@@ -41,37 +41,45 @@ func (k Key) String() string {
 	return printable(k.Consumer) + "/" + printable(k.Source) + "/" + printable(k.MessageID)
 }
 
-// Validate returns an error that is [ErrInvalidKey], and permanent, if a part
+// Validate returns a [*KeyError] if a part
 // that must not be empty is, if a part is longer than [MaxConsumer], [MaxSource]
 // or [MaxMessageID], or if it is not valid UTF-8 without NUL, which PostgreSQL
 // cannot hold. It names the remedy. A valid key yields nil.
 func (k Key) Validate() error {
 	switch {
 	case k.Consumer == "":
-		return k.invalid("the consumer is empty: run the middleware in a router, or name the consumer")
+		return k.invalid(partConsumer, "the consumer is empty: run the middleware in a router, or name the consumer")
 	case k.MessageID == "":
-		return k.invalid("the message id is empty: let the producer set one, or choose another key (Metadata, CloudEvents, Joined, PayloadHash, FirstOf)")
+		return k.invalid(partMessageID, "the message id is empty: let the producer set one, or choose another key (Metadata, CloudEvents, Joined, PayloadHash, FirstOf)")
 	}
 	for _, p := range [...]struct {
 		name, value string
 		limit       int
 	}{
-		{"consumer", k.Consumer, MaxConsumer},
-		{"source", k.Source, MaxSource},
-		{"message id", k.MessageID, MaxMessageID},
+		{partConsumer, k.Consumer, MaxConsumer},
+		{partSource, k.Source, MaxSource},
+		{partMessageID, k.MessageID, MaxMessageID},
 	} {
 		if len(p.value) > p.limit {
-			return k.invalid(fmt.Sprintf("the %s has %d bytes and the most is %d: use Hashed", p.name, len(p.value), p.limit))
+			return k.invalid(p.name, fmt.Sprintf("the %s has %d bytes and the most is %d: %s", p.name, len(p.value), p.limit, remedy(p.name)))
 		}
 		if !utf8.ValidString(p.value) || strings.IndexByte(p.value, 0) >= 0 {
-			return k.invalid(fmt.Sprintf("the %s is not valid UTF-8 without NUL: use Hashed", p.name))
+			return k.invalid(p.name, fmt.Sprintf("the %s is not valid UTF-8 without NUL: %s", p.name, remedy(p.name)))
 		}
 	}
 	return nil
 }
 
-func (k Key) invalid(reason string) error {
-	return &KeyError{Key: k, Reason: reason}
+// remedy is for a part that cannot be stored.
+func remedy(part string) string {
+	if part == partConsumer {
+		return "name the handler otherwise, or set its Consumer"
+	}
+	return "use Hashed"
+}
+
+func (k Key) invalid(part, reason string) error {
+	return &KeyError{Key: k, Part: part, Reason: reason}
 }
 
 // printable returns s as it is if it can be read in a log line, else quoted and

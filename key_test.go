@@ -39,22 +39,22 @@ func TestKeyValidateRefusesAndNamesTheRemedy(t *testing.T) {
 		"an empty message id":                                     {inbox.Key{Consumer: "c"}, []string{"message id is empty", "producer", "Metadata", "PayloadHash"}},
 		"a key of nothing":                                        {inbox.Key{}, []string{"consumer is empty"}},
 		"a source alone":                                          {inbox.Key{Source: "s"}, []string{"consumer is empty"}},
-		"a consumer of one byte too many":                         {inbox.Key{Consumer: strings.Repeat("c", 256), MessageID: "1"}, []string{"consumer has 256 bytes", "255", "Hashed"}},
+		"a consumer of one byte too many":                         {inbox.Key{Consumer: strings.Repeat("c", 256), MessageID: "1"}, []string{"consumer has 256 bytes", "255", "Consumer"}},
 		"a source of one byte too many":                           {inbox.Key{Consumer: "c", Source: strings.Repeat("s", 256), MessageID: "1"}, []string{"source has 256 bytes", "255", "Hashed"}},
 		"a message id of one byte too many":                       {inbox.Key{Consumer: "c", MessageID: strings.Repeat("m", 513)}, []string{"message id has 513 bytes", "512", "Hashed"}},
 		"an id of too many bytes, though not of too many letters": {inbox.Key{Consumer: "c", MessageID: strings.Repeat("é", 257)}, []string{"message id has 514 bytes"}},
-		"a consumer that is not UTF-8":                            {inbox.Key{Consumer: "\xff", MessageID: "1"}, []string{"consumer is not valid UTF-8", "Hashed"}},
+		"a consumer that is not UTF-8":                            {inbox.Key{Consumer: "\xff", MessageID: "1"}, []string{"consumer is not valid UTF-8", "Consumer"}},
 		"a source that is not UTF-8":                              {inbox.Key{Consumer: "c", Source: "\xc3", MessageID: "1"}, []string{"source is not valid UTF-8", "Hashed"}},
 		"a message id that is not UTF-8":                          {inbox.Key{Consumer: "c", MessageID: "\xed\xa0\x80"}, []string{"message id is not valid UTF-8", "Hashed"}},
-		"a consumer with NUL":                                     {inbox.Key{Consumer: "a\x00b", MessageID: "1"}, []string{"consumer", "NUL", "Hashed"}},
+		"a consumer with NUL":                                     {inbox.Key{Consumer: "a\x00b", MessageID: "1"}, []string{"consumer", "NUL", "Consumer"}},
 		"a source with NUL":                                       {inbox.Key{Consumer: "c", Source: "\x00", MessageID: "1"}, []string{"source", "NUL", "Hashed"}},
 		"a message id with NUL":                                   {inbox.Key{Consumer: "c", MessageID: "1\x00"}, []string{"message id", "NUL", "Hashed"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			err := c.key.Validate()
-			if !errors.Is(err, inbox.ErrInvalidKey) || !inbox.Permanent(err) {
-				t.Fatalf("got %v, want a permanent error that is %q", err, inbox.ErrInvalidKey)
+			if !errors.Is(err, inbox.ErrInvalidKey) || inbox.Permanent(err) == strings.HasPrefix(c.says[0], "consumer") {
+				t.Fatalf("got %v, permanent %v", err, inbox.Permanent(err))
 			}
 			if e := (*inbox.KeyError)(nil); !errors.As(err, &e) || e.Key != c.key || e.Err != nil {
 				t.Errorf("got %#v, want a KeyError with the key", err)
@@ -115,8 +115,8 @@ func FuzzKeyValidate(f *testing.F) {
 		if fit := consumer != "" && messageID != "" && holds(consumer, 255) && holds(source, 255) && holds(messageID, 512); fit != (err == nil) {
 			t.Errorf("%q: got %v", k, err)
 		}
-		if err != nil && (!errors.Is(err, inbox.ErrInvalidKey) || !inbox.Permanent(err)) {
-			t.Errorf("%q: got %v, want a permanent error that is %q", k, err, inbox.ErrInvalidKey)
+		if err != nil && !errors.Is(err, inbox.ErrInvalidKey) {
+			t.Errorf("%q: got %v, want an error that is %q", k, err, inbox.ErrInvalidKey)
 		}
 		line := k.String()
 		if !utf8.ValidString(line) || strings.ContainsFunc(line, unicode.IsControl) {

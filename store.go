@@ -43,7 +43,7 @@ type Store interface {
 type Checker interface {
 	// Check looks at the table and the settings that the guarantee rests on. It
 	// returns what it found, worst first, and an error only if it could not look.
-	// Safe for concurrent use; it needs one connection at a time.
+	// Safe for concurrent use. It needs a free connection, and may need two.
 	Check(ctx context.Context) ([]Finding, error)
 }
 

@@ -99,7 +99,7 @@ func (s *Store) pool() []inbox.Finding {
 	switch {
 	case most < s.cfg.Deliveries:
 		return []inbox.Finding{{
-			Problem: fmt.Sprintf("the pool has %d connections for %d concurrent deliveries: the others wait, and a handler that queries the pool while its transaction is open hangs until the wait for a connection (%s) is over", most, s.cfg.Deliveries, s.cfg.ConnTimeout),
+			Problem: fmt.Sprintf("the pool has %d connections for %d concurrent deliveries: the others wait, and a handler that queries the pool while its transaction is open hangs for ever", most, s.cfg.Deliveries),
 			Remedy:  fmt.Sprintf("SetMaxOpenConns(%d) or more, and use only the transaction of the context in handlers", s.cfg.Deliveries+1),
 		}}
 	case most == s.cfg.Deliveries:

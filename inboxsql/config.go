@@ -21,7 +21,8 @@ type Config struct {
 	Dialect Dialect
 
 	// Table is the name of the table, or schema.table; ASCII letters, digits and
-	// underscores. It is quoted, so letter case counts. Empty: [DefaultTable].
+	// underscores. It is quoted, so letter case counts. Name the schema if handlers
+	// change the search path. Empty: [DefaultTable].
 	Table string
 
 	// Namespace separates services that share one table: letters, digits, and
@@ -31,7 +32,8 @@ type Config struct {
 
 	// Wait bounds, in total over all retries, how long a delivery waits for the
 	// fate of another one of the same key, or for a busy database. It does not
-	// reach the handler's statements. Zero: [DefaultWait]. Negative: do not wait.
+	// reach the handler's statements. Zero: [DefaultWait]. Negative: do not wait. A
+	// day is the most.
 	//
 	// MySQL and MariaDB count in whole seconds, rounded up. On MySQL 8 a wait that
 	// is longer than innodb_lock_wait_timeout is made of several, and one that is
@@ -81,6 +83,9 @@ func (c Config) validate() error {
 	}
 	if c.TxOptions != nil && c.TxOptions.ReadOnly {
 		errs = append(errs, errors.New("Config.TxOptions is read-only, but each delivery writes its key"))
+	}
+	if c.Wait > 24*time.Hour {
+		errs = append(errs, fmt.Errorf("Config.Wait is %s, more than a day", c.Wait))
 	}
 	if c.Deliveries < 0 {
 		errs = append(errs, fmt.Errorf("Config.Deliveries is %d", c.Deliveries))

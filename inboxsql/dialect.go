@@ -65,6 +65,10 @@ type dialect struct {
 	// tells. Nil: none does.
 	status func(conn *sqlx.Conn) (in, known bool)
 
+	// unclaimFirst says that a claim that outlived its transaction has to be removed
+	// before the rollback, as a driver may give the connection up over that.
+	unclaimFirst bool
+
 	// silentCommit says that COMMIT succeeds without a transaction to commit.
 	silentCommit bool
 }
@@ -75,7 +79,8 @@ type statements struct {
 	claims   []string // the claim by whole seconds of waiting, where {wait} is a literal in it
 	entry    string   // of a key
 	keep     string   // result, produced, then the claim
-	unclaim  string   // removes the committed row of the claim
+	orphan   string   // counts the committed row of the claim
+	unclaim  string   // removes it
 	forget   string   // removes the row of a key
 	describe string   // the table: column, limit in bytes or 0, flaw or '', server
 	advise   string   // settings: fatal, problem, remedy
@@ -116,7 +121,7 @@ func (d *dialect) prepare(table string) *dialect {
 	}
 	fill := strings.NewReplacer("{table}", d.ident(table), "{schema}", schema, "{name}", name)
 	p := *d
-	for _, text := range []*string{&p.claim, &p.entry, &p.keep, &p.unclaim, &p.forget, &p.describe, &p.advise} {
+	for _, text := range []*string{&p.claim, &p.entry, &p.keep, &p.orphan, &p.unclaim, &p.forget, &p.describe, &p.advise} {
 		*text = fill.Replace(*text)
 	}
 	if strings.Contains(p.claim, "{wait}") {

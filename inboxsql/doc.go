@@ -25,8 +25,13 @@
 // that commits implicitly, such as DDL. It must return SQL errors: on MySQL a
 // deadlock, and on SQLite an interrupted write, roll the whole transaction back,
 // and statements after that are committed one by one. The store finds this before
-// its commit, or when it commits, and fails with [inbox.ErrTxEnded]; what a
-// handler committed itself and then failed is claimed again by the next delivery.
-// On PostgreSQL, COMMIT and ROLLBACK as statements are seen through pgx and lib/pq;
-// a driver that is wrapped in another one hides them from a handler that succeeds.
+// its commit, or when it commits, and fails with [inbox.ErrTxEnded]; the claim of
+// a handler that committed by itself and then failed is removed again, as far as
+// the connection lives. It does not see a handler that ends the transaction and
+// begins another (COMMIT AND CHAIN, ROLLBACK then BEGIN) and then succeeds, nor,
+// on PostgreSQL and SQLite, one that then fails. Through a driver that wraps pgx or
+// lib/pq it does not see COMMIT as a statement of a handler that succeeds.
+//
+// It must close its rows before it returns: the connection is busy as long as
+// they are open.
 package inboxsql

@@ -75,7 +75,7 @@ func ExampleStore_Check() {
 	}
 	// Output:
 	// fatal: false
-	// the pool has 1 connections for 4 concurrent deliveries: the others wait, and a handler that queries the pool while its transaction is open hangs until the wait for a connection (1m0s) is over
+	// the pool has 1 connections for 4 concurrent deliveries: the others wait, and a handler that queries the pool while its transaction is open hangs for ever
 	// SetMaxOpenConns(5) or more, and use only the transaction of the context in handlers
 }
 

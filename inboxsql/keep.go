@@ -52,23 +52,29 @@ func (r *delivery) inTx(ctx context.Context, tx *sqlx.Tx, ask bool) (bool, error
 	return r.dialect.inTx(ctx, tx, r.server)
 }
 
+// suspect reports whether the claim of a handler that has failed may have outlived
+// its transaction. Where only a statement can tell, DDL in a stored procedure that
+// begins a transaction of its own hides it even from that.
+func (r *delivery) suspect(ctx context.Context, tx *sqlx.Tx) bool {
+	if r.dialect.silentCommit || ctx.Err() != nil {
+		return true
+	}
+	in, err := r.inTx(ctx, tx, true)
+	return errors.Is(err, sql.ErrTxDone) || (err == nil && !in)
+}
+
 // unclaim removes the claim of a handler that has failed, if it outlived its
 // transaction: without its effects it would turn the next delivery into a
-// duplicate.
-func (r *delivery) unclaim(ctx context.Context, tx *sqlx.Tx, cause error) error {
-	in, err := r.inTx(ctx, tx, true)
-	if errors.Is(err, sql.ErrTxDone) {
-		in, err = false, nil // the handler called Commit or Rollback
-	}
-	if in || err != nil || ctx.Err() != nil {
-		return cause
-	}
+// duplicate. It looks before it deletes, as a DELETE would wait for the next
+// delivery of the key.
+func (r *delivery) unclaim(ctx context.Context, cause error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTimeout)
 	defer cancel()
-	n, err := affected(r.conn.ExecContext(ctx, r.dialect.unclaim, r.thisClaim()...))
-	if err == nil && n == 0 {
-		return cause // it was rolled back, by a deadlock, say
+	var n int
+	if err := r.conn.QueryRowContext(ctx, r.dialect.orphan, r.thisClaim()...).Scan(&n); err != nil || n == 0 {
+		return cause // rolled back, by a deadlock, say; or out of reach
 	}
+	_, err := r.conn.ExecContext(ctx, r.dialect.unclaim, r.thisClaim()...)
 	ended := fmt.Errorf("%w: the handler committed it (by Commit, or a statement such as DDL), so that its effects up to there stay although it failed; its key was removed again", inbox.ErrTxEnded)
 	return errors.Join(cause, r.failed(inbox.OpCommit, ended), err)
 }

@@ -12,11 +12,12 @@ import (
 // The first comment is code on MariaDB and nothing on MySQL, which cannot bound
 // one statement; there the driver does it. IGNORE answers 0 rows for a duplicate
 // whatever clientFoundRows is, but would cut an id that is too long: the length
-// is checked before. The variable remembers which row is this connection's
-// claim, as a deadlock or DDL can end the transaction without a word.
+// is checked before. The variable, and the last digits of received_at, tell this
+// connection's claim from that of a connection which began to wait in the same
+// microsecond, as a deadlock or DDL can end the transaction without a word.
 const mysqlClaim = `/*M!100301 SET STATEMENT innodb_lock_wait_timeout={wait} FOR */ INSERT IGNORE INTO {table}
 (consumer, source, message_id, event_type, received_at, processed_at, fingerprint, outcome)
-VALUES (?, ?, ?, ?, UTC_TIMESTAMP(6), @inbox_claim := UTC_TIMESTAMP(6), ?, ?)`
+VALUES (?, ?, ?, ?, UTC_TIMESTAMP(3) - INTERVAL 1000 - CONNECTION_ID() % 1000 MICROSECOND, @inbox_claim := UTC_TIMESTAMP(6), ?, ?)`
 
 const mysqlEntry = `SELECT event_type, fingerprint, outcome, result, produced,
        TIMESTAMPDIFF(MICROSECOND, '1970-01-01', received_at),
@@ -25,16 +26,25 @@ const mysqlEntry = `SELECT event_type, fingerprint, outcome, result, produced,
 FROM {table} WHERE consumer = ? AND source = ? AND message_id = ?`
 
 const mysqlKeep = `UPDATE {table} SET result = ?, produced = ?
-WHERE consumer = ? AND source = ? AND message_id = ? AND processed_at = CAST(@inbox_claim AS DATETIME(6))`
+WHERE consumer = ? AND source = ? AND message_id = ? AND processed_at = CAST(@inbox_claim AS DATETIME(6))
+  AND MICROSECOND(received_at) % 1000 = CONNECTION_ID() % 1000`
 
 const mysqlForget = `DELETE FROM {table} WHERE consumer = ? AND source = ? AND message_id = ?`
 
+const mysqlOrphan = `SELECT COUNT(*) FROM {table}
+WHERE consumer = ? AND source = ? AND message_id = ? AND processed_at = CAST(@inbox_claim AS DATETIME(6))
+  AND MICROSECOND(received_at) % 1000 = CONNECTION_ID() % 1000`
+
 const mysqlUnclaim = `DELETE FROM {table}
-WHERE consumer = ? AND source = ? AND message_id = ? AND processed_at = CAST(@inbox_claim AS DATETIME(6))`
+WHERE consumer = ? AND source = ? AND message_id = ? AND processed_at = CAST(@inbox_claim AS DATETIME(6))
+  AND MICROSECOND(received_at) % 1000 = CONNECTION_ID() % 1000`
 
 // Without the unique key INSERT IGNORE would find no duplicate at all.
 const mysqlDescribe = `SELECT c.column_name, COALESCE(c.character_octet_length, 0),
-       CASE WHEN t.engine <> 'InnoDB' THEN CONCAT('is in a table of engine ', t.engine, ', which does not roll back; ALTER TABLE {table} ENGINE=InnoDB')
+       CASE WHEN @@autocommit = 0 AND c.column_name = 'consumer' THEN 'is used in a session without autocommit, where a transaction that a deadlock ended goes on unseen; remove autocommit=0 from the DSN'
+            WHEN t.engine <> 'InnoDB' THEN CONCAT('is in a table of engine ', t.engine, ', which does not roll back; ALTER TABLE {table} ENGINE=InnoDB')
+            WHEN c.column_name IN ('received_at', 'processed_at') AND (c.data_type <> 'datetime' OR c.datetime_precision <> 6) THEN CONCAT('is ', c.column_type, '; make it DATETIME(6)')
+            WHEN c.column_name IN ('result', 'produced') AND c.data_type <> 'longblob' THEN CONCAT('is ', c.column_type, '; make it LONGBLOB')
             WHEN c.column_name NOT IN ('consumer', 'source', 'message_id') THEN ''
             WHEN c.data_type <> 'varbinary' THEN CONCAT('is ', c.column_type, ', which merges ids that differ in case or trailing blanks; make it VARBINARY')
             WHEN NOT EXISTS (SELECT 1 FROM information_schema.statistics s
@@ -48,9 +58,7 @@ FROM information_schema.columns c
 JOIN information_schema.tables t ON t.table_schema = c.table_schema AND t.table_name = c.table_name
 WHERE c.table_schema = COALESCE(NULLIF('{schema}', ''), DATABASE()) AND c.table_name = '{name}'`
 
-const mysqlAdvise = `SELECT 1, 'autocommit is off in this session: a transaction that a deadlock ended would go on unseen', 'remove autocommit=0 from the DSN'
- FROM DUAL WHERE @@autocommit = 0
-UNION ALL SELECT 1, 'this server is read-only, so that no key can be claimed', 'connect to the primary'
+const mysqlAdvise = `SELECT 1, 'this server is read-only, so that no key can be claimed', 'connect to the primary'
  FROM DUAL WHERE @@global.read_only = 1
 UNION ALL SELECT 0, 'innodb_flush_log_at_trx_commit is not 1: a crash of the server forgets messages that were acked', 'set it to 1'
  FROM DUAL WHERE @@global.innodb_flush_log_at_trx_commit <> 1
@@ -75,6 +83,7 @@ func mysql() *dialect {
 			claim:    mysqlClaim,
 			entry:    mysqlEntry,
 			keep:     mysqlKeep,
+			orphan:   mysqlOrphan,
 			unclaim:  mysqlUnclaim,
 			forget:   mysqlForget,
 			describe: mysqlDescribe,

@@ -149,7 +149,7 @@ func (r *delivery) claim(ctx context.Context, op inbox.Op, discard string, taken
 		case kind == kindLocked:
 		case kind == kindConflict && attempt < most, errors.Is(err, errUnclear) && attempt < most:
 		case kind == kindUnstorable:
-			return inbox.Entry{}, &inbox.KeyError{Key: r.d.Key, Reason: fmt.Sprintf("the table cannot hold it: use Hashed (%v)", err)}
+			return inbox.Entry{}, &inbox.KeyError{Key: r.d.Key, Part: "message id", Reason: fmt.Sprintf("the table cannot hold it: use Hashed (%v)", err)}
 		case kind == kindNoTable:
 			r.table.Store(nil)
 			return inbox.Entry{}, r.failed(op, r.noTable())

@@ -33,6 +33,9 @@ WHERE consumer = $3 AND source = $4 AND message_id = $5 AND (extract(epoch FROM 
 
 const postgresForget = `DELETE FROM {table} WHERE consumer = $1 AND source = $2 AND message_id = $3`
 
+const postgresOrphan = `SELECT COUNT(*) FROM {table}
+WHERE consumer = $1 AND source = $2 AND message_id = $3 AND (extract(epoch FROM processed_at) * 1000000)::bigint = $4::text::bigint`
+
 const postgresUnclaim = `DELETE FROM {table}
 WHERE consumer = $1 AND source = $2 AND message_id = $3 AND (extract(epoch FROM processed_at) * 1000000)::bigint = $4::text::bigint`
 
@@ -43,7 +46,10 @@ const postgresInTx = `SELECT txid_current_if_assigned() IS NOT NULL`
 // A limit of characters is taken as one of bytes: no id is longer in characters.
 const postgresDescribe = `SELECT a.attname::text,
        CASE WHEN t.typname = 'varchar' AND a.atttypmod > 0 THEN a.atttypmod - 4 ELSE 0 END,
-       CASE WHEN a.attname NOT IN ('consumer', 'source', 'message_id') THEN ''
+       CASE WHEN a.attname IN ('event_type', 'outcome') AND t.typname <> 'text' THEN 'is ' || format_type(a.atttypid, a.atttypmod) || '; make it text'
+            WHEN a.attname IN ('received_at', 'processed_at') AND t.typname <> 'timestamptz' THEN 'is ' || format_type(a.atttypid, a.atttypmod) || '; make it timestamptz'
+            WHEN a.attname IN ('result', 'produced', 'fingerprint') AND t.typname <> 'bytea' THEN 'is ' || format_type(a.atttypid, a.atttypmod) || '; make it bytea'
+            WHEN a.attname NOT IN ('consumer', 'source', 'message_id') THEN ''
             WHEN t.typname NOT IN ('text', 'varchar') THEN 'is ' || format_type(a.atttypid, a.atttypmod) || ', which does not keep every id apart; make it text COLLATE "C"'
             WHEN NOT co.collisdeterministic THEN 'has the nondeterministic collation ' || co.collname || ', which merges ids; make it text COLLATE "C"'
             WHEN NOT EXISTS (SELECT 1 FROM pg_index i WHERE i.indrelid = a.attrelid AND i.indisunique AND i.indisvalid AND i.indimmediate AND i.indpred IS NULL AND i.indexprs IS NULL
@@ -57,6 +63,8 @@ WHERE a.attrelid = to_regclass('{table}') AND a.attnum > 0 AND NOT a.attisdroppe
 
 const postgresAdvise = `SELECT true, 'this server is a read-only standby, where no key can be claimed', 'connect to the primary'
  WHERE pg_is_in_recovery()
+UNION ALL SELECT true, 'transactions are read-only by default here, so that no key can be claimed', 'set default_transaction_read_only to off for this role or database'
+ WHERE current_setting('default_transaction_read_only') = 'on'
 UNION ALL SELECT false, 'synchronous_commit is off: a crash of the server forgets messages that were acked', 'set it to on for this role or database'
  WHERE current_setting('synchronous_commit') = 'off'
 UNION ALL SELECT false, 'fsync is off: a crash of the machine can forget or damage what was acked', 'set fsync = on'
@@ -82,6 +90,7 @@ func postgres() *dialect {
 			claim:    postgresClaim,
 			entry:    postgresEntry,
 			keep:     postgresKeep,
+			orphan:   postgresOrphan,
 			unclaim:  postgresUnclaim,
 			forget:   postgresForget,
 			describe: postgresDescribe,
@@ -99,7 +108,7 @@ func postgres() *dialect {
 			switch sqlState(err) {
 			case "40001", "40P01":
 				return kindConflict
-			case "55P03":
+			case "55P03", "57014": // the latter by a statement_timeout that is shorter
 				return kindLocked
 			case "42P01":
 				return kindNoTable
@@ -108,7 +117,8 @@ func postgres() *dialect {
 			}
 			return kindOther
 		},
-		status: postgresStatus,
+		status:       postgresStatus,
+		unclaimFirst: true, // lib/pq
 		inTx: func(ctx context.Context, tx *sqlx.Tx, _ string) (in bool, err error) {
 			err = tx.QueryRowContext(ctx, postgresInTx).Scan(&in)
 			return in, err

@@ -28,6 +28,9 @@ WHERE consumer = ? AND source = ? AND message_id = ? AND processed_at = ?`
 
 const sqliteForget = `DELETE FROM {table} WHERE consumer = ? AND source = ? AND message_id = ?`
 
+const sqliteOrphan = `SELECT COUNT(*) FROM {table}
+WHERE consumer = ? AND source = ? AND message_id = ? AND processed_at = ?`
+
 const sqliteUnclaim = `DELETE FROM {table}
 WHERE consumer = ? AND source = ? AND message_id = ? AND processed_at = ?`
 
@@ -78,6 +81,7 @@ func sqlite() *dialect {
 			claim:    sqliteClaim,
 			entry:    sqliteEntry,
 			keep:     sqliteKeep,
+			orphan:   sqliteOrphan,
 			unclaim:  sqliteUnclaim,
 			forget:   sqliteForget,
 			describe: sqliteDescribe,

@@ -52,7 +52,9 @@ func New[DB *sql.DB | *sqlx.DB](db DB, cfg *Config) (*Store, error) {
 		return nil, err
 	}
 	if x.DriverName() == "" {
+		mapper := x.Mapper
 		x = sqlx.NewDb(x.DB, d.sqlxName)
+		x.Mapper = mapper
 	}
 	return &Store{db: x, cfg: c, dialect: d.prepare(c.Table)}, nil
 }
@@ -84,8 +86,11 @@ func (s *Store) connect(ctx context.Context) (*sqlx.Conn, error) {
 	}
 	conn, err := s.db.Connx(bounded)
 	if err != nil && ctx.Err() == nil && bounded.Err() != nil {
-		return nil, fmt.Errorf("no connection became free in %s; of %d, all are in use: does a handler query the pool while its transaction is open? %w",
-			s.cfg.ConnTimeout, s.db.Stats().MaxOpenConnections, err)
+		if stats := s.db.Stats(); stats.MaxOpenConnections > 0 && stats.InUse >= stats.MaxOpenConnections {
+			return nil, fmt.Errorf("no connection became free in %s; of %d, all are in use: does a handler query the pool while its transaction is open? %w",
+				s.cfg.ConnTimeout, stats.MaxOpenConnections, err)
+		}
+		return nil, fmt.Errorf("no connection to the database in %s: %w", s.cfg.ConnTimeout, err)
 	}
 	return conn, err
 }

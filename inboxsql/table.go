@@ -87,7 +87,7 @@ func (t *table) fits(key inbox.Key) error {
 			most = min(most, limit)
 		}
 		if len(p.value) > most {
-			return &inbox.KeyError{Key: key, Reason: fmt.Sprintf("the %s has %d bytes and its column holds %d: use Hashed, or a shorter name",
+			return &inbox.KeyError{Key: key, Part: strings.ReplaceAll(p.column, "_", " "), Reason: fmt.Sprintf("the %s has %d bytes and its column holds %d: use Hashed, or a shorter name",
 				strings.ReplaceAll(p.column, "_", " "), len(p.value), most)}
 		}
 	}

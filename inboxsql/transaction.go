@@ -3,6 +3,7 @@ package inboxsql
 import (
 	"context"
 	"database/sql/driver"
+	"errors"
 	"time"
 
 	"github.com/jmoiron/sqlx"
@@ -29,34 +30,44 @@ func (r *delivery) transact(ctx context.Context, body func(tx *sqlx.Tx) error) (
 	}
 	committing = true
 	if err := tx.Commit(); err != nil {
-		r.reset(ctx)
+		_ = r.reset(ctx)
 		return r.failed(inbox.OpCommit, r.commitError(ctx, err))
 	}
 	return nil
 }
 
 // rollback ends tx and returns cause, to which it adds only if the handler turns
-// out to have committed its claim.
+// out to have committed its claim, or if the connection was lost.
 func (r *delivery) rollback(ctx context.Context, tx *sqlx.Tx, cause error) error {
-	if r.claimed && !r.settled {
-		cause = r.unclaim(ctx, tx, cause)
+	suspect := r.claimed && !r.settled && r.suspect(ctx, tx)
+	if suspect && r.dialect.unclaimFirst && ctx.Err() == nil {
+		cause, suspect = r.unclaim(ctx, cause), false
 	}
 	// When ctx is done, database/sql rolls back in a goroutine of its own and
 	// Rollback does not wait for it: reset does.
 	if err := tx.Rollback(); err != nil {
-		r.reset(ctx)
+		if lost := r.reset(ctx); lost != nil && r.claimed {
+			return errors.Join(cause, r.failed(inbox.OpRollback, lost))
+		}
+	}
+	if suspect {
+		cause = r.unclaim(ctx, cause)
 	}
 	return cause
 }
 
 // reset makes the connection fit for the next user: a transaction that may still
-// be open on it is rolled back, or the connection is thrown away.
-func (r *delivery) reset(ctx context.Context) {
+// be open on it is rolled back, or the connection is thrown away, and the error
+// says why.
+func (r *delivery) reset(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTimeout)
 	defer cancel()
-	if _, err := r.conn.ExecContext(ctx, "ROLLBACK"); err != nil && r.dialect.classify(err) != kindNoTx {
-		_ = r.conn.Raw(func(any) error { return driver.ErrBadConn })
+	_, err := r.conn.ExecContext(ctx, "ROLLBACK")
+	if err == nil || r.dialect.classify(err) == kindNoTx {
+		return nil
 	}
+	_ = r.conn.Raw(func(any) error { return driver.ErrBadConn })
+	return err
 }
 
 // cleanupTimeout bounds what must reach the server after the context is gone.

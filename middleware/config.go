@@ -15,9 +15,10 @@ import (
 	"github.com/watermill-inbox/inbox"
 )
 
-// DefaultMaxRecord is how large the record of a delivery may be, in bytes. It
-// stays below the packet size that MySQL and MariaDB accept by default.
-const DefaultMaxRecord = 8 << 20
+// DefaultMaxRecord is how large the record of a delivery and its result may be
+// together, in bytes. Even if each byte has to be escaped, as interpolateParams may,
+// it stays below the packet of 16 MB that MariaDB accepts by default.
+const DefaultMaxRecord = 4 << 20
 
 // Config configures an [Inbox]. The zero value of each field is its default.
 type Config struct {
@@ -71,7 +72,8 @@ type Handler struct {
 	// [Replay].
 	Produced ProducedPolicy
 
-	// MaxRecord bounds the record of produced messages, in bytes. Zero:
+	// MaxRecord bounds the record of produced messages and the result together, in
+	// bytes. Zero:
 	// [DefaultMaxRecord]. Negative: no bound but the database's.
 	MaxRecord int
 

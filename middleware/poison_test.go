@@ -6,7 +6,9 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"io"
 	"net"
+	"net/url"
 	"testing"
 
 	"github.com/watermill-inbox/inbox"
@@ -28,6 +30,9 @@ func TestToPoison(t *testing.T) {
 		{"a wrapped error of the handler", fmt.Errorf("invoice: %w", errBusiness), true},
 		{"a row that the handler does not find", sql.ErrNoRows, true},
 		{"a refused key", inbox.Key{Consumer: "a"}.Validate(), true},
+		{"a refused consumer, as that is wrong for each message", inbox.Key{MessageID: "1"}.Validate(), false},
+		{"bad input that looks like the network", &net.ParseError{Type: "IP address", Text: "x"}, true},
+		{"bad input that looks like a URL", &url.Error{Op: "parse", URL: ":", Err: errBusiness}, true},
 		{"a refused key, from within the store", storeErr(inbox.Key{Consumer: "a"}.Validate()), true},
 
 		{"a copy in flight", storeErr(inbox.ErrInFlight), false},
@@ -46,6 +51,12 @@ func TestToPoison(t *testing.T) {
 		{"a broken connection in the handler", driver.ErrBadConn, false},
 		{"a closed connection in the handler", sql.ErrConnDone, false},
 		{"a database that cannot be dialled", &net.OpError{Op: "dial", Err: errors.New("refused")}, false},
+		{"a lost connection", fmt.Errorf("query: %w", io.ErrUnexpectedEOF), false},
+		{"a killed session", sqlState("57P01"), false},
+		{"a deadlock of the handler's statements", sqlState("40P01"), false},
+		{"a unique violation of the handler's statements", sqlState("23505"), true},
+		{"a publisher of a bus that fails after the commit", fmt.Errorf("%w: broker away", inbox.ErrAfterCommit), false},
+		{"a permanent error after the commit", errors.Join(inbox.ErrAfterCommit, inbox.Key{Consumer: "a"}.Validate()), false},
 		{"a timeout", context.DeadlineExceeded, false},
 		{"an error of the handler joined with an outage", errors.Join(errBusiness, storeErr(driver.ErrBadConn)), false},
 	} {
@@ -92,3 +103,9 @@ func TestToPoisonOfEachFailure(t *testing.T) {
 		})
 	}
 }
+
+type sqlState string
+
+func (e sqlState) Error() string { return "database: " + string(e) }
+
+func (e sqlState) SQLState() string { return string(e) }

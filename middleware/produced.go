@@ -7,6 +7,7 @@ import (
 	"github.com/ThreeDotsLabs/watermill/message"
 
 	"github.com/watermill-inbox/inbox"
+	"github.com/watermill-inbox/inbox/internal/delivery"
 )
 
 // ProducedPolicy says what becomes of the messages that a handler returns:
@@ -90,7 +91,8 @@ func publishInTx[T any](ctx context.Context, open func(tx T) (message.Publisher,
 	}
 	for _, m := range messages {
 		// Some publishers run their SQL with the context of the first message.
-		if m.Context() == context.Background() {
+		// One of the handler may be over, as that of a Timeout inside.
+		if c := m.Context(); c == context.Background() || delivery.FromContext(c) == delivery.FromContext(ctx) {
 			m.SetContext(ctx)
 		}
 	}

@@ -55,6 +55,8 @@ func (in *Inbox) Publisher(name string, publisher message.Publisher) message.Pub
 	return &keepingPublisher{in: in, name: name, Publisher: publisher}
 }
 
+var errLate = fmt.Errorf("%w: the delivery that this message was published from is over; it was not published", inbox.ErrTxEnded)
+
 type keepingPublisher struct {
 	in   *Inbox
 	name string
@@ -76,13 +78,15 @@ func (p *keepingPublisher) publish(topic string, m *message.Message) error {
 	case state == nil:
 		return p.Publisher.Publish(topic, m)
 	case state.Ended():
-		return fmt.Errorf("%w: the delivery that this message was published from is over; it was not published", inbox.ErrTxEnded)
+		return errLate
 	}
 	if o, ok := state.Owner.(*owner); !ok || o.in != p.in {
 		return errors.New("inboxmw: the handler is protected by another inbox than the one that this publisher is of")
 	}
 	// A copy, as what is committed must be what is sent, whoever changes m later.
-	state.Keep(produced{publisher: p.name, topic: topic, msg: m.Copy()})
+	if !state.Keep(produced{publisher: p.name, topic: topic, msg: m.Copy()}) {
+		return errLate
+	}
 	return nil
 }
 

@@ -95,13 +95,15 @@ func TestMessageIsAsDeliveredUnlessItsRunWasCommitted(t *testing.T) {
 	}
 }
 
-func TestAfterACommitOnlyTheContextIsAsBefore(t *testing.T) {
+// The router may fail to publish after the commit, and the broker then delivers
+// this object again: under another UUID it would be another message.
+func TestAfterACommitTheMessageIsAsBefore(t *testing.T) {
 	t.Parallel()
 	f := setup(t, inboxmw.Handler{})
 	msg := f.message("o1")
 	mustHandle(t, f.wrap(mutating(writes("1"))), msg)
-	if msg.UUID != "changed" || msg.Metadata.Get("added") != "1" || string(msg.Payload) != "changed" {
-		t.Errorf("what the handler changed was undone: %q %v %q", msg.UUID, msg.Metadata, msg.Payload)
+	if !msg.Equals(f.message("o1")) {
+		t.Errorf("the message is now %q %v %q", msg.UUID, msg.Metadata, msg.Payload)
 	}
 	if msg.Context() != f.ctx {
 		t.Error("the context is not that of the delivery")

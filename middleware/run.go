@@ -32,8 +32,16 @@ func (r *run) handle() ([]*message.Message, error) {
 	if err := r.identified(before); err != nil {
 		return nil, err
 	}
-	if outer := ownerOf(before.ctx); outer != nil && outer.msg == r.msg {
-		return r.inner(outer)
+	if outer := ownerOf(before.ctx); outer != nil {
+		switch {
+		case outer.msg == r.msg:
+			return r.inner(outer)
+		case outer.in.store == r.in.store && outer.key == r.delivery.Key:
+			// A middleware in between copies the message; the claim would wait for its own.
+			err := fmt.Errorf("%w: it has the same key %s, of which the handler gets a copy; add the inbox once", inbox.ErrNested, outer.key)
+			r.refuse(before, err)
+			return nil, err
+		}
 	}
 	twice, err := r.in.consumers.enter(r.p.Consumer, r.p.name, r.w)
 	if err != nil {
@@ -97,7 +105,7 @@ func (r *run) identify() error {
 		r.delivery.Key.MessageID, err = r.p.Key(r.msg)
 	}
 	if err != nil {
-		return &inbox.KeyError{Key: r.delivery.Key, Reason: err.Error(), Err: err}
+		return &inbox.KeyError{Key: r.delivery.Key, Part: "message id", Reason: err.Error(), Err: err}
 	}
 	if err := r.delivery.Key.Validate(); err != nil {
 		return err
@@ -107,21 +115,20 @@ func (r *run) identify() error {
 	return nil
 }
 
-// protect asks the store to run the handler, and leaves the message as it came
-// unless the handler's run was committed.
+// protect asks the store to run the handler, and leaves the message as it came.
 func (r *run) protect(before saved) (out []*message.Message, err error) {
 	r.state = &delivery.State{Owner: &owner{msg: r.msg, in: r.in, key: r.delivery.Key, own: r.w.own}}
 	o := r.in.observe(before.ctx, r.delivery, r.p.name)
 	outcome, returned := inbox.Failed, false
 	event := inbox.Event{}
 	defer func() {
-		panicked := recover()
 		r.state.End()
 		r.msg.SetContext(before.ctx)
 		if !returned {
 			err = errHandlerGone
 		}
-		if outcome != inbox.Processed && before.restore(r.msg) {
+		// After a commit too: if publishing fails, the broker sends this object again.
+		if before.restore(r.msg) && outcome != inbox.Processed {
 			r.in.log().Error("Inbox: the handler changed the bytes of the payload in place; a redelivered copy carries the change", errPayloadChanged, r.fields())
 		}
 		e := r.event(o, outcome, err)
@@ -131,14 +138,6 @@ func (r *run) protect(before saved) (out []*message.Message, err error) {
 		}
 		r.report(e)
 		o.end(e)
-		switch {
-		case returned:
-		case panicked != nil:
-			panic(panicked) // not nacked: an outer middleware may still decide
-		default:
-			// runtime.Goexit, as testing's FailNow: nobody above will settle the message.
-			r.msg.Nack()
-		}
 	}()
 
 	ctx := delivery.WithGrace(delivery.NewContext(o.ctx, r.state), r.p.Grace)
@@ -194,12 +193,14 @@ func (r *run) effect(ctx context.Context) (inbox.Effect, error) {
 		if err != nil {
 			return inbox.Effect{}, fmt.Errorf("inbox: bind: %w", err)
 		}
+		if bound == nil {
+			return inbox.Effect{}, errors.New("inbox: bind: it returned a nil context")
+		}
 		ctx = bound
 	}
 	r.msg.SetContext(ctx)
 	returned, err := r.p.next(r.msg)
-	result, discard := r.state.Outcome()
-	later := r.state.Kept()
+	result, discard, later := r.state.Take()
 	switch {
 	case discard != "" && len(returned)+len(later) > 0:
 		return inbox.Effect{}, refuse("a discarded delivery produces no messages: they would be lost")
@@ -207,11 +208,17 @@ func (r *run) effect(ctx context.Context) (inbox.Effect, error) {
 		return inbox.Effect{Discard: discard}, nil
 	case err != nil:
 		return inbox.Effect{}, err
-	case len(returned)+len(later) == 0:
-		return inbox.Effect{Result: result}, nil
 	}
-	record, err := r.record(ctx, returned, later)
-	return inbox.Effect{Record: record, Result: result}, err
+	var record []byte
+	if len(returned)+len(later) > 0 {
+		if record, err = r.record(ctx, returned, later); err != nil {
+			return inbox.Effect{}, err
+		}
+	}
+	if n := len(record) + len(result); r.p.MaxRecord > 0 && n > r.p.MaxRecord {
+		return inbox.Effect{}, refuse(fmt.Sprintf("record and result have %d bytes, more than MaxRecord (%d): publish a reference instead, or raise it, and max_allowed_packet on MySQL and MariaDB", n, r.p.MaxRecord))
+	}
+	return inbox.Effect{Record: record, Result: result}, nil
 }
 
 // record keeps what the handler returned, by its policy, and what it published
@@ -242,11 +249,7 @@ func (r *run) record(ctx context.Context, returned []*message.Message, later []a
 		}
 		record = append(record, own...)
 	}
-	b := encodeRecord(record)
-	if r.p.MaxRecord > 0 && len(b) > r.p.MaxRecord {
-		return nil, refuse(fmt.Sprintf("their record has %d bytes, more than MaxRecord (%d): publish a reference instead, or raise it, and max_allowed_packet on MySQL and MariaDB", len(b), r.p.MaxRecord))
-	}
-	return b, nil
+	return encodeRecord(record), nil
 }
 
 // replay takes the produced messages of the first delivery from its record, to
@@ -258,7 +261,7 @@ func (r *run) replay(e inbox.Entry) error {
 	}
 	if r.p.OnDuplicate != nil {
 		if err := r.p.OnDuplicate(r.msg, e); err != nil {
-			return err
+			return fmt.Errorf("%w: OnDuplicate: %w", inbox.ErrAfterCommit, err)
 		}
 	}
 	record, err := decodeRecord(e.Record)
@@ -293,7 +296,7 @@ func (r *run) publish() error {
 			return fmt.Errorf("%w: %s has a message for publisher %q, which this inbox does not have: wrap it with Inbox.Publisher under that name", inbox.ErrRecord, r.delivery.Key, p.publisher)
 		}
 		if err := publisher.Publish(p.topic, p.msg); err != nil {
-			return fmt.Errorf("inbox: publish what the handler produced, of %s through %q: %w", r.delivery.Key, p.publisher, err)
+			return fmt.Errorf("%w: publish what the handler of %s produced, through %q: %w", inbox.ErrAfterCommit, r.delivery.Key, p.publisher, err)
 		}
 	}
 	return nil

@@ -45,6 +45,23 @@ type owner struct {
 type passing struct{}
 
 func (w *wrapped) handle(msg *message.Message) ([]*message.Message, error) {
+	returned := false
+	defer func() {
+		if returned {
+			return
+		}
+		if p := recover(); p != nil {
+			panic(p) // not nacked: an outer middleware may still decide
+		}
+		// runtime.Goexit, as testing's FailNow: nobody above will settle the message.
+		msg.Nack()
+	}()
+	out, err := w.deliver(msg)
+	returned = true
+	return out, err
+}
+
+func (w *wrapped) deliver(msg *message.Message) ([]*message.Message, error) {
 	if w.own == nil && w.aside(msg) {
 		return w.next(msg)
 	}

@@ -19,6 +19,7 @@ type State struct {
 	ended atomic.Bool
 
 	mu      sync.Mutex
+	taken   bool
 	result  []byte
 	discard string
 	kept    []any
@@ -30,39 +31,38 @@ func (s *State) End() { s.ended.Store(true) }
 // Ended reports whether the delivery is over.
 func (s *State) Ended() bool { return s.ended.Load() }
 
-// SetResult keeps b as the handler's answer.
-func (s *State) SetResult(b []byte) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.result = b
+// SetResult keeps b as the handler's answer. It reports false once all was taken.
+func (s *State) SetResult(b []byte) bool {
+	return s.set(func() { s.result = b })
 }
 
-// SetDiscard keeps reason, which is not empty.
-func (s *State) SetDiscard(reason string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.discard = reason
+// SetDiscard keeps reason, which is not empty. It reports false once all was taken.
+func (s *State) SetDiscard(reason string) bool {
+	return s.set(func() { s.discard = reason })
 }
 
-// Keep adds what is to be published once the transaction is committed.
-func (s *State) Keep(produced any) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.kept = append(s.kept, produced)
+// Keep adds what is to be published once the transaction is committed. It reports
+// false once all was taken.
+func (s *State) Keep(produced any) bool {
+	return s.set(func() { s.kept = append(s.kept, produced) })
 }
 
-// Kept returns what Keep was given, in that order.
-func (s *State) Kept() []any {
+func (s *State) set(do func()) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.kept
+	if !s.taken {
+		do()
+	}
+	return !s.taken
 }
 
-// Outcome returns what the handler asked for.
-func (s *State) Outcome() (result []byte, discard string) {
+// Take returns what the handler has left when it returned. What comes later, from
+// a goroutine that it left behind, would not be committed, and is refused.
+func (s *State) Take() (result []byte, discard string, kept []any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.result, s.discard
+	s.taken = true
+	return s.result, s.discard, s.kept
 }
 
 // slot is a link of a context: the state of the delivery and the handles of its

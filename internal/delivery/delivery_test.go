@@ -16,14 +16,11 @@ func TestState(t *testing.T) {
 	t.Run("keeps the latest result and reason", func(t *testing.T) {
 		t.Parallel()
 		s := &delivery.State{}
-		if result, discard := s.Outcome(); result != nil || discard != "" {
-			t.Fatalf("a new state has the outcome %q, %q", result, discard)
-		}
 		s.SetResult([]byte("first"))
 		s.SetResult([]byte("second"))
 		s.SetDiscard("too old")
 		s.SetDiscard("revoked")
-		if result, discard := s.Outcome(); string(result) != "second" || discard != "revoked" {
+		if result, discard, _ := s.Take(); string(result) != "second" || discard != "revoked" {
 			t.Errorf("got %q, %q", result, discard)
 		}
 	})
@@ -33,8 +30,20 @@ func TestState(t *testing.T) {
 		s := &delivery.State{}
 		s.Keep("a")
 		s.Keep("b")
-		if got := s.Kept(); !slices.Equal(got, []any{"a", "b"}) {
+		if _, _, got := s.Take(); !slices.Equal(got, []any{"a", "b"}) {
 			t.Errorf("got %v", got)
+		}
+	})
+
+	t.Run("takes nothing that comes after the handler has returned", func(t *testing.T) {
+		t.Parallel()
+		s := &delivery.State{}
+		s.Take()
+		if s.SetResult([]byte("late")) || s.SetDiscard("late") || s.Keep("late") {
+			t.Error("it was accepted")
+		}
+		if result, discard, kept := s.Take(); result != nil || discard != "" || kept != nil {
+			t.Errorf("got %q, %q, %v", result, discard, kept)
 		}
 	})
 
@@ -61,15 +70,13 @@ func TestState(t *testing.T) {
 				s.SetResult([]byte("result"))
 				s.SetDiscard("reason")
 				s.Keep(i)
-				s.Outcome()
-				s.Kept()
 				s.Ended()
 				s.End()
 			})
 		}
 		wg.Wait()
-		if got := len(s.Kept()); got != n {
-			t.Errorf("%d of %d were kept", got, n)
+		if _, _, kept := s.Take(); len(kept) != n {
+			t.Errorf("%d of %d were kept", len(kept), n)
 		}
 	})
 }
