@@ -15,6 +15,7 @@ const (
 	kindBusy                 // another writer has the database; who, cannot be told
 	kindNoTx                 // SQLite, at COMMIT: no transaction is open
 	kindNoTable              // the table is gone
+	kindReadOnly             // this session cannot write, as after a failover; another may
 	kindUnstorable           // a column cannot hold the value
 )
 

@@ -101,6 +101,8 @@ func mysql() *dialect {
 				return kindConflict
 			case 1205:
 				return kindLocked
+			case 1290, 1792, 1836:
+				return kindReadOnly
 			case 1146:
 				return kindNoTable
 			case 1406:

@@ -148,6 +148,9 @@ func (r *delivery) claim(ctx context.Context, op inbox.Op, discard string, taken
 			}
 		case kind == kindLocked:
 		case kind == kindConflict && attempt < most, errors.Is(err, errUnclear) && attempt < most:
+		case kind == kindReadOnly:
+			r.drop() // the pool would hand it out again
+			return inbox.Entry{}, err
 		case kind == kindUnstorable:
 			return inbox.Entry{}, &inbox.KeyError{Key: r.d.Key, Part: "message id", Reason: fmt.Sprintf("the table cannot hold it: use Hashed (%v)", err)}
 		case kind == kindNoTable:

@@ -110,6 +110,8 @@ func postgres() *dialect {
 				return kindConflict
 			case "55P03", "57014": // the latter by a statement_timeout that is shorter
 				return kindLocked
+			case "25006":
+				return kindReadOnly
 			case "42P01":
 				return kindNoTable
 			case "22001", "22021", "22P05", "54000":

@@ -66,8 +66,13 @@ func (r *delivery) reset(ctx context.Context) error {
 	if err == nil || r.dialect.classify(err) == kindNoTx {
 		return nil
 	}
-	_ = r.conn.Raw(func(any) error { return driver.ErrBadConn })
+	r.drop()
 	return err
+}
+
+// drop closes the connection instead of giving it back to the pool.
+func (r *delivery) drop() {
+	_ = r.conn.Raw(func(any) error { return driver.ErrBadConn })
 }
 
 // cleanupTimeout bounds what must reach the server after the context is gone.

@@ -52,9 +52,9 @@ func TestToPoison(t *testing.T) {
 		{"a closed connection in the handler", sql.ErrConnDone, false},
 		{"a database that cannot be dialled", &net.OpError{Op: "dial", Err: errors.New("refused")}, false},
 		{"a lost connection", fmt.Errorf("query: %w", io.ErrUnexpectedEOF), false},
-		{"a killed session", sqlState("57P01"), false},
-		{"a deadlock of the handler's statements", sqlState("40P01"), false},
-		{"a unique violation of the handler's statements", sqlState("23505"), true},
+		{"a killed session", sqlStateError("57P01"), false},
+		{"a deadlock of the handler's statements", sqlStateError("40P01"), false},
+		{"a unique violation of the handler's statements", sqlStateError("23505"), true},
 		{"a publisher of a bus that fails after the commit", fmt.Errorf("%w: broker away", inbox.ErrAfterCommit), false},
 		{"a permanent error after the commit", errors.Join(inbox.ErrAfterCommit, inbox.Key{Consumer: "a"}.Validate()), false},
 		{"a timeout", context.DeadlineExceeded, false},
@@ -104,8 +104,8 @@ func TestToPoisonOfEachFailure(t *testing.T) {
 	}
 }
 
-type sqlState string
+type sqlStateError string
 
-func (e sqlState) Error() string { return "database: " + string(e) }
+func (e sqlStateError) Error() string { return "database: " + string(e) }
 
-func (e sqlState) SQLState() string { return string(e) }
+func (e sqlStateError) SQLState() string { return string(e) }

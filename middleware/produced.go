@@ -89,10 +89,11 @@ func publishInTx[T any](ctx context.Context, open func(tx T) (message.Publisher,
 	if err != nil {
 		return fmt.Errorf("inbox: open the outbox: %w", err)
 	}
+	state := delivery.FromContext(ctx)
 	for _, m := range messages {
 		// Some publishers run their SQL with the context of the first message.
 		// One of the handler may be over, as that of a Timeout inside.
-		if c := m.Context(); c == context.Background() || delivery.FromContext(c) == delivery.FromContext(ctx) {
+		if own := m.Context(); own == context.Background() || delivery.FromContext(own) == state { //nolint:contextcheck // it is looked at, not used
 			m.SetContext(ctx)
 		}
 	}
