@@ -63,6 +63,9 @@ examples: ## Run the examples that need nothing but Go
 	go run -C _examples ./quickstart
 	go run -C _examples ./edi
 	go run -C _examples ./cqrs
+	go run -C _examples ./brokers -broker gochannel
+	go run -C _examples ./brokers -broker kafka
+	go run -C _examples ./brokers -broker nats
 
 .PHONY: examples-servers
 examples-servers: ## Run the examples that need PostgreSQL
