@@ -15,6 +15,11 @@ import (
 // transaction of the claim is the one that will be committed.
 func (r *delivery) keep(ctx context.Context, tx *sqlx.Tx, effect inbox.Effect) error {
 	r.settled = true
+	// A context is seen to be done before those that derive from it are, and so
+	// before database/sql knows that it has to roll back.
+	if ctx.Err() != nil {
+		return r.failed(inbox.OpRecord, ended(ctx, sql.ErrTxDone))
+	}
 	empty := effect.Result == nil && effect.Record == nil
 	in, err := r.inTx(ctx, tx, r.dialect.silentCommit)
 	if !empty && err == nil {
