@@ -42,6 +42,10 @@ var (
 	// ErrMismatch: the key was processed with another payload. Permanent.
 	ErrMismatch = errors.New("inbox: a duplicate has other content than the first delivery of its key")
 
+	// ErrTooOld: the message was sent longer ago than the window, so that no one
+	// knows any more whether it was processed. Permanent.
+	ErrTooOld = errors.New("inbox: message is older than the window")
+
 	// ErrAfterCommit: the effects are committed, and what failed came after:
 	// publishing what the handler produced, or OnDuplicate. The next delivery is a
 	// duplicate and tries again.

@@ -44,6 +44,10 @@ type Event struct {
 	// where fingerprints are kept.
 	Mismatch bool
 
+	// TooOld says that the message had no key, and was sent longer ago than the
+	// window: it may have been processed before, and been forgotten.
+	TooOld bool
+
 	// EarlyAck says that the message was acked before the commit: if Outcome is
 	// not Processed, Duplicate or Discarded, it is lost.
 	EarlyAck bool

@@ -4,8 +4,11 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"maps"
 	"regexp"
 	"time"
+
+	"github.com/watermill-inbox/inbox"
 )
 
 // Defaults of [Config].
@@ -29,6 +32,22 @@ type Config struct {
 	// the characters . _ -. It becomes a part of the consumer's name. Changing it
 	// forgets all keys. Empty: none.
 	Namespace string
+
+	// Window is for how long keys are remembered: a message that is delivered again
+	// later is processed again. It must be longer than any redelivery may take. The
+	// keys go when a retention.Cleaner removes them, [inbox.ClockSkew] after their
+	// window; without one they stay. Zero: [inbox.DefaultWindow]. Negative: for
+	// ever.
+	Window time.Duration
+
+	// Windows are those of single consumers, by their names without the namespace.
+	// Zero and negative mean what they do for Window.
+	Windows map[string]time.Duration
+
+	// MaxRedeliveryAge declares how long after a message was sent it may still be
+	// delivered: the retention of the topic or queue, or how far back dead letters
+	// are replayed. New refuses a window that is shorter. Zero: not declared.
+	MaxRedeliveryAge time.Duration
 
 	// Wait bounds, in total over all retries, how long a delivery waits for the
 	// fate of another one of the same key, or for a busy database. It does not
@@ -59,6 +78,10 @@ func (c Config) withDefaults() Config {
 	if c.Table == "" {
 		c.Table = DefaultTable
 	}
+	c.Windows = maps.Clone(c.Windows)
+	if c.Window == 0 {
+		c.Window = inbox.DefaultWindow
+	}
 	if c.Wait == 0 {
 		c.Wait = DefaultWait
 	}
@@ -87,6 +110,7 @@ func (c Config) validate() error {
 	if c.Wait > 24*time.Hour {
 		errs = append(errs, fmt.Errorf("Config.Wait is %s, more than a day", c.Wait))
 	}
+	errs = append(errs, c.validateWindows()...)
 	if c.Deliveries < 0 {
 		errs = append(errs, fmt.Errorf("Config.Deliveries is %d", c.Deliveries))
 	}

@@ -2,6 +2,7 @@ package inboxsql_test
 
 import (
 	"database/sql"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -42,6 +43,20 @@ func TestNewRefusesAndNamesTheField(t *testing.T) {
 		"a namespace of 65 letters":             {inboxsql.Config{Namespace: strings.Repeat("n", 65)}, []string{"Config.Namespace", "64"}},
 		"transactions that only read":           {inboxsql.Config{TxOptions: &sql.TxOptions{ReadOnly: true}}, []string{"Config.TxOptions", "read-only"}},
 		"a negative number of deliveries":       {inboxsql.Config{Deliveries: -1}, []string{"Config.Deliveries", "-1"}},
+		"a window that is shorter than redelivery takes": {
+			inboxsql.Config{Window: 24 * time.Hour, MaxRedeliveryAge: 72 * time.Hour},
+			[]string{"Config.Window is 24h0m0s", "72h0m0s", "Config.MaxRedeliveryAge", "processed twice"},
+		},
+		"a default window that is shorter than redelivery takes": {
+			inboxsql.Config{MaxRedeliveryAge: 8 * 24 * time.Hour},
+			[]string{"Config.Window is 168h0m0s", "192h0m0s"},
+		},
+		"a consumer's window that is shorter than redelivery takes": {
+			inboxsql.Config{Windows: map[string]time.Duration{"invoices": time.Hour}, MaxRedeliveryAge: 72 * time.Hour},
+			[]string{`Config.Windows["invoices"] is 1h0m0s`, "72h0m0s"},
+		},
+		"a window for a consumer without a name": {inboxsql.Config{Windows: map[string]time.Duration{"": time.Hour}}, []string{"Config.Windows", "without a name"}},
+		"a negative age of redelivery":           {inboxsql.Config{MaxRedeliveryAge: -1}, []string{"Config.MaxRedeliveryAge", "-1ns"}},
 		"a dialect that nobody speaks":          {inboxsql.Config{Dialect: "oracle"}, []string{"Config.Dialect", `"oracle"`, "inboxsql.Postgres"}},
 		"everything that is wrong at once":      {inboxsql.Config{Table: ";", Namespace: ";", Deliveries: -1}, []string{"Config.Table", "Config.Namespace", "Config.Deliveries"}},
 	} {
@@ -128,7 +143,7 @@ func TestNewLeavesTheConfigAsItIs(t *testing.T) {
 	var cfg inboxsql.Config
 	db := sqlitetest.Open(t, "")
 	inboxsql.MustNew(db, &cfg)
-	if cfg != (inboxsql.Config{}) {
+	if !reflect.DeepEqual(cfg, inboxsql.Config{}) {
 		t.Errorf("got %+v", cfg)
 	}
 	cfg.Wait = time.Nanosecond

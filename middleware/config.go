@@ -64,6 +64,14 @@ type Handler struct {
 	// Empty: [FingerprintOff].
 	Fingerprint Fingerprint
 
+	// SentAt tells when a message was sent; the zero time if that is unknown. Nil:
+	// [SentInID].
+	SentAt func(*message.Message) time.Time
+
+	// TooOld says what becomes of a message without a key that was sent longer ago
+	// than the store's window. Empty: [TooOldProcess].
+	TooOld TooOld
+
 	// Skip lets the messages for which it returns true pass to the handler
 	// without transaction or key. It is called before the key is made. Nil: none.
 	Skip func(*message.Message) bool
@@ -114,6 +122,9 @@ func (h Handler) over(base Handler) Handler {
 	if h.EventType == nil {
 		h.EventType = base.EventType
 	}
+	if h.SentAt == nil {
+		h.SentAt = base.SentAt
+	}
 	if h.Skip == nil {
 		h.Skip = base.Skip
 	}
@@ -130,6 +141,7 @@ func (h Handler) over(base Handler) Handler {
 		h.Inside = base.Inside
 	}
 	h.Fingerprint = cmp.Or(h.Fingerprint, base.Fingerprint)
+	h.TooOld = cmp.Or(h.TooOld, base.TooOld)
 	h.MaxRecord = cmp.Or(h.MaxRecord, base.MaxRecord)
 	h.Grace = cmp.Or(h.Grace, base.Grace)
 	return h
@@ -141,6 +153,7 @@ func defaults() Handler {
 		Key:       UUID,
 		Source:    func(*message.Message) (string, error) { return "", nil },
 		EventType: func(msg *message.Message) string { return msg.Metadata.Get("name") },
+		SentAt:    SentInID,
 		Produced:  Replay(),
 		MaxRecord: DefaultMaxRecord,
 		Grace:     inbox.DefaultGrace,
@@ -177,7 +190,7 @@ func (c Config) validate() error {
 }
 
 func (h Handler) validate(field string) error {
-	if err := h.Fingerprint.validate(field); err != nil {
+	if err := errors.Join(h.Fingerprint.validate(field), h.TooOld.validate(field)); err != nil {
 		return err
 	}
 	for i, m := range h.Inside {

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"reflect"
 	"sync/atomic"
+	"time"
 
 	"github.com/ThreeDotsLabs/watermill"
 	"github.com/ThreeDotsLabs/watermill/message"
@@ -20,6 +21,7 @@ import (
 // safe for concurrent use, starts no goroutine and has nothing to close.
 type Inbox struct {
 	store      inbox.Store
+	window     func(consumer string) time.Duration // zero: for ever
 	defaults   Handler
 	handlers   map[string]Handler
 	observers  []inbox.Observer
@@ -45,8 +47,16 @@ func New(store inbox.Store, cfg *Config) (*Inbox, error) {
 	if err := c.validate(); err != nil {
 		return nil, fmt.Errorf("inboxmw: %w", err)
 	}
+	windowed, ok := store.(inbox.Windowed)
+	if !ok {
+		if err := c.needsWindow(); err != nil {
+			return nil, fmt.Errorf("inboxmw: store %T: %w", store, err)
+		}
+		windowed = forever{}
+	}
 	in := &Inbox{
 		store:     store,
+		window:    windowed.Window,
 		defaults:  c.Handler.over(defaults()),
 		handlers:  maps.Clone(c.Handlers),
 		observers: c.Observers,

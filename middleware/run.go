@@ -22,6 +22,7 @@ type run struct {
 	msg *message.Message
 
 	delivery inbox.Delivery
+	old      bool // no key, and sent before the window
 	state    *delivery.State
 	out      []*message.Message // for the router
 	later    []produced         // for the publishers of buses
@@ -112,6 +113,7 @@ func (r *run) identify() error {
 	}
 	r.delivery.EventType = r.p.EventType(r.msg)
 	r.delivery.Fingerprint = r.p.Fingerprint.of(r.msg.Payload)
+	r.delivery.SentAt = r.p.SentAt(r.msg)
 	return nil
 }
 
@@ -188,6 +190,16 @@ var (
 
 // effect runs the handler within the store's transaction.
 func (r *run) effect(ctx context.Context) (inbox.Effect, error) {
+	if late := r.late(); late != nil {
+		r.old = true
+		switch r.p.TooOld {
+		case TooOldFail:
+			return inbox.Effect{}, late
+		case TooOldDiscard:
+			return inbox.Effect{Discard: late.Error()}, nil
+		case TooOldProcess:
+		}
+	}
 	if r.p.Bind != nil {
 		bound, err := r.p.Bind(ctx)
 		if err != nil {
@@ -318,6 +330,7 @@ func (r *run) event(o observation, outcome inbox.Outcome, err error) inbox.Event
 		Outcome:  outcome,
 		Err:      err,
 		Duration: time.Since(o.started),
+		TooOld:   r.old,
 		EarlyAck: acked(r.msg),
 	}
 }
@@ -330,6 +343,9 @@ func (r *run) report(e inbox.Event) {
 	}
 	if e.Mismatch {
 		r.in.log().Error("Inbox: a duplicate has other content than the first delivery of its key", mismatched{key: r.delivery.Key}, r.fields())
+	}
+	if e.TooOld && e.Outcome == inbox.Processed {
+		r.in.log().Info("Inbox: a message older than the window was processed; if it had been before, that was forgotten", r.fields().Add(watermill.LogFields{"sent_at": e.Delivery.SentAt}))
 	}
 	switch {
 	case e.EarlyAck && e.Err != nil:

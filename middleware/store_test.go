@@ -20,7 +20,11 @@ type memory struct {
 	entries map[inbox.Key]inbox.Entry
 	effects []string
 	open    int // transactions
+	window  time.Duration
 }
+
+// Window implements [inbox.Windowed].
+func (s *memory) Window(string) time.Duration { return s.window }
 
 // memoryTx is the transaction of a memory.
 type memoryTx struct {
@@ -35,7 +39,7 @@ func (tx *memoryTx) Write(effect string) { tx.writes = append(tx.writes, effect)
 type writer interface{ Write(effect string) }
 
 func newMemory() *memory {
-	return &memory{fails: map[inbox.Op]error{}, entries: map[inbox.Key]inbox.Entry{}}
+	return &memory{window: inbox.DefaultWindow, fails: map[inbox.Op]error{}, entries: map[inbox.Key]inbox.Entry{}}
 }
 
 func (s *memory) Once(ctx context.Context, d inbox.Delivery, fn func(context.Context) (inbox.Effect, error)) (inbox.Entry, bool, error) {
