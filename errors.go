@@ -73,17 +73,23 @@ const (
 	OpDiscard  Op = "discard"  // the second transaction of a discarded delivery
 	OpLookup   Op = "lookup"   // reading an entry, for an operator
 	OpForget   Op = "forget"   // removing one
+	OpSweep    Op = "sweep"    // removing those whose window is over
 )
 
 // StoreError says at which step a delivery failed in the store. At [OpCommit]
 // the outcome is unknown unless Err is [ErrTxEnded].
 type StoreError struct {
 	Op  Op
-	Key Key
+	Key Key // zero if it was not about one
 	Err error
 }
 
-func (e *StoreError) Error() string { return fmt.Sprintf("inbox: %s %s: %v", e.Op, e.Key, e.Err) }
+func (e *StoreError) Error() string {
+	if e.Key == (Key{}) {
+		return fmt.Sprintf("inbox: %s: %v", e.Op, e.Err)
+	}
+	return fmt.Sprintf("inbox: %s %s: %v", e.Op, e.Key, e.Err)
+}
 
 // Unwrap returns the cause.
 func (e *StoreError) Unwrap() error { return e.Err }

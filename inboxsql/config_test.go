@@ -57,8 +57,8 @@ func TestNewRefusesAndNamesTheField(t *testing.T) {
 		},
 		"a window for a consumer without a name": {inboxsql.Config{Windows: map[string]time.Duration{"": time.Hour}}, []string{"Config.Windows", "without a name"}},
 		"a negative age of redelivery":           {inboxsql.Config{MaxRedeliveryAge: -1}, []string{"Config.MaxRedeliveryAge", "-1ns"}},
-		"a dialect that nobody speaks":          {inboxsql.Config{Dialect: "oracle"}, []string{"Config.Dialect", `"oracle"`, "inboxsql.Postgres"}},
-		"everything that is wrong at once":      {inboxsql.Config{Table: ";", Namespace: ";", Deliveries: -1}, []string{"Config.Table", "Config.Namespace", "Config.Deliveries"}},
+		"a dialect that nobody speaks":           {inboxsql.Config{Dialect: "oracle"}, []string{"Config.Dialect", `"oracle"`, "inboxsql.Postgres"}},
+		"everything that is wrong at once":       {inboxsql.Config{Table: ";", Namespace: ";", Deliveries: -1}, []string{"Config.Table", "Config.Namespace", "Config.Deliveries"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -2,6 +2,7 @@ package inboxsql
 
 import (
 	"context"
+	"database/sql"
 	"fmt"
 	"reflect"
 	"slices"
@@ -69,6 +70,15 @@ type dialect struct {
 	// before the rollback, as a driver may give the connection up over that.
 	unclaimFirst bool
 
+	// duration is how a statement of a sweep takes a duration.
+	duration func(time.Duration) any
+
+	// oldest is where a sweep begins.
+	oldest string
+
+	// sweepOptions are those of the transaction of a sweep.
+	sweepOptions *sql.TxOptions
+
 	// silentCommit says that COMMIT succeeds without a transaction to commit.
 	silentCommit bool
 }
@@ -82,6 +92,10 @@ type statements struct {
 	orphan   string   // counts the committed row of the claim
 	unclaim  string   // removes it
 	forget   string   // removes the row of a key
+	lease    string   // renews or takes over the lease of sweepers: owner, lease as a duration, key of the lease
+	newLease string   // inserts it: key of the lease, owner
+	batch    string   // how many rows a batch has, after the newest of them: after, window, from and to consumer, limit
+	sweep    string   // removes them; the same
 	describe string   // the table: column, limit in bytes or 0, flaw or '', server
 	advise   string   // settings: fatal, problem, remedy
 	lock     string   // empty, or: serializes CreateTable within a transaction
@@ -121,7 +135,10 @@ func (d *dialect) prepare(table string) *dialect {
 	}
 	fill := strings.NewReplacer("{table}", d.ident(table), "{schema}", schema, "{name}", name)
 	p := *d
-	for _, text := range []*string{&p.claim, &p.entry, &p.keep, &p.orphan, &p.unclaim, &p.forget, &p.describe, &p.advise} {
+	for _, text := range []*string{
+		&p.claim, &p.entry, &p.keep, &p.orphan, &p.unclaim, &p.forget, &p.describe, &p.advise,
+		&p.lease, &p.newLease, &p.batch, &p.sweep,
+	} {
 		*text = fill.Replace(*text)
 	}
 	if strings.Contains(p.claim, "{wait}") {

@@ -39,6 +39,27 @@ const mysqlUnclaim = `DELETE FROM {table}
 WHERE consumer = ? AND source = ? AND message_id = ? AND processed_at = CAST(@inbox_claim AS DATETIME(6))
   AND MICROSECOND(received_at) % 1000 = CONNECTION_ID() % 1000`
 
+// The bound of the wait is for the moment in which another sweeper takes the lease.
+const mysqlLease = `/*M!100301 SET STATEMENT innodb_lock_wait_timeout=1 FOR */ UPDATE {table} SET event_type = ?, processed_at = UTC_TIMESTAMP(6)
+WHERE consumer = ? AND source = ? AND message_id = ?
+  AND (event_type = ? OR processed_at < UTC_TIMESTAMP(6) - INTERVAL ? MICROSECOND)`
+
+const mysqlNewLease = `INSERT IGNORE INTO {table} (consumer, source, message_id, event_type, received_at, processed_at)
+VALUES (?, ?, ?, ?, UTC_TIMESTAMP(6), UTC_TIMESTAMP(6))`
+
+const mysqlBatch = `SELECT COALESCE(CAST(MAX(received_at) AS CHAR), ''), COUNT(*) FROM (
+SELECT received_at FROM {table}
+WHERE received_at >= ? AND received_at < UTC_TIMESTAMP(6) - INTERVAL ? MICROSECOND AND consumer >= ? AND consumer < ?
+ORDER BY received_at LIMIT ?) batch`
+
+// Only a SELECT can skip what others have locked, and only a table made of it can
+// be read while its rows are deleted.
+const mysqlSweep = `DELETE swept FROM {table} swept JOIN (
+SELECT consumer, source, message_id FROM {table}
+WHERE received_at >= ? AND received_at < UTC_TIMESTAMP(6) - INTERVAL ? MICROSECOND AND consumer >= ? AND consumer < ?
+ORDER BY received_at LIMIT ? FOR UPDATE SKIP LOCKED) batch
+ON swept.consumer = batch.consumer AND swept.source = batch.source AND swept.message_id = batch.message_id`
+
 // Without the unique key INSERT IGNORE would find no duplicate at all.
 const mysqlDescribe = `SELECT c.column_name, COALESCE(c.character_octet_length, 0),
        CASE WHEN @@autocommit = 0 AND c.column_name = 'consumer' THEN 'is used in a session without autocommit, where a transaction that a deadlock ended goes on unseen; remove autocommit=0 from the DSN'
@@ -86,10 +107,17 @@ func mysql() *dialect {
 			orphan:   mysqlOrphan,
 			unclaim:  mysqlUnclaim,
 			forget:   mysqlForget,
+			lease:    mysqlLease,
+			newLease: mysqlNewLease,
+			batch:    mysqlBatch,
+			sweep:    mysqlSweep,
 			describe: mysqlDescribe,
 			advise:   mysqlAdvise,
 		},
-		bind: func(s string) any { return []byte(s) },
+		bind:         func(s string) any { return []byte(s) },
+		duration:     func(d time.Duration) any { return d.Microseconds() },
+		oldest:       "1000-01-01",
+		sweepOptions: &sql.TxOptions{Isolation: sql.LevelReadCommitted}, // else a sweep locks the gaps that claims insert into
 		waiting: func(s *statements, wait time.Duration) (string, []any) {
 			seconds := int((wait + time.Second - 1) / time.Second)
 			return s.claims[min(max(seconds, 0), longestWait)], nil

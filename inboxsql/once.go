@@ -2,6 +2,7 @@ package inboxsql
 
 import (
 	"context"
+	"database/sql"
 	"database/sql/driver"
 	"errors"
 	"fmt"
@@ -17,6 +18,7 @@ import (
 type delivery struct {
 	*Store
 	conn     *sqlx.Conn
+	options  *sql.TxOptions
 	server   string
 	started  context.Context //nolint:containedctx // asked before each BEGIN whether the caller still waits
 	d        inbox.Delivery
@@ -34,7 +36,7 @@ var (
 )
 
 func (s *Store) newDelivery(ctx context.Context, d inbox.Delivery) *delivery {
-	return &delivery{Store: s, started: ctx, d: d, deadline: time.Now().Add(max(s.cfg.Wait, 0))}
+	return &delivery{Store: s, options: s.cfg.TxOptions, started: ctx, d: d, deadline: time.Now().Add(max(s.cfg.Wait, 0))}
 }
 
 // connected calls do with a connection for the delivery, and with the context of

@@ -2,6 +2,7 @@ package inboxsql
 
 import (
 	"context"
+	"database/sql"
 	"reflect"
 	"strconv"
 	"time"
@@ -38,6 +39,30 @@ WHERE consumer = $1 AND source = $2 AND message_id = $3 AND (extract(epoch FROM 
 
 const postgresUnclaim = `DELETE FROM {table}
 WHERE consumer = $1 AND source = $2 AND message_id = $3 AND (extract(epoch FROM processed_at) * 1000000)::bigint = $4::text::bigint`
+
+const postgresLease = `UPDATE {table} SET event_type = $1, processed_at = clock_timestamp()
+WHERE consumer = $2 AND source = $3 AND message_id = $4
+  AND (event_type = $5 OR processed_at < clock_timestamp() - $6::bigint * interval '1 microsecond')`
+
+const postgresNewLease = `INSERT INTO {table} (consumer, source, message_id, event_type, received_at, processed_at)
+VALUES ($1, $2, $3, $4, now(), clock_timestamp()) ON CONFLICT DO NOTHING`
+
+// The batch before tells where this one begins, or each would read the dead rows of
+// all before it. The order of consumers is that of bytes whatever the column's
+// collation is.
+const postgresBatch = `SELECT COALESCE((extract(epoch FROM max(received_at)) * 1000000)::bigint::text, ''), count(*) FROM (
+SELECT received_at FROM {table}
+WHERE received_at >= timestamptz 'epoch' + $1::text::bigint * interval '1 microsecond'
+  AND received_at < now() - $2::bigint * interval '1 microsecond'
+  AND consumer COLLATE "C" >= $3 AND consumer COLLATE "C" < $4
+ORDER BY received_at LIMIT $5) batch`
+
+const postgresSweep = `DELETE FROM {table} WHERE ctid = ANY (ARRAY(
+SELECT ctid FROM {table}
+WHERE received_at >= timestamptz 'epoch' + $1::text::bigint * interval '1 microsecond'
+  AND received_at < now() - $2::bigint * interval '1 microsecond'
+  AND consumer COLLATE "C" >= $3 AND consumer COLLATE "C" < $4
+ORDER BY received_at LIMIT $5 FOR UPDATE SKIP LOCKED))`
 
 // The claim has written, so its transaction has an id; one statement on its own,
 // after a COMMIT of the handler, has none.
@@ -93,13 +118,20 @@ func postgres() *dialect {
 			orphan:   postgresOrphan,
 			unclaim:  postgresUnclaim,
 			forget:   postgresForget,
+			lease:    postgresLease,
+			newLease: postgresNewLease,
+			batch:    postgresBatch,
+			sweep:    postgresSweep,
 			describe: postgresDescribe,
 			advise:   postgresAdvise,
 			// The number is arbitrary; IF NOT EXISTS alone fails when two sessions create at once.
 			lock: `SELECT pg_advisory_xact_lock(7305803482631492)`,
 		},
-		bind:    func(s string) any { return s },
-		returns: true,
+		bind:         func(s string) any { return s },
+		duration:     func(d time.Duration) any { return d.Microseconds() },
+		oldest:       "0",
+		sweepOptions: &sql.TxOptions{Isolation: sql.LevelReadCommitted},
+		returns:      true,
 		waiting: func(s *statements, wait time.Duration) (string, []any) {
 			// Zero would mean for ever.
 			return s.claim, []any{strconv.FormatInt(max(wait.Milliseconds(), 1), 10) + "ms"}

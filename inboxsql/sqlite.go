@@ -2,6 +2,7 @@ package inboxsql
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/jmoiron/sqlx"
@@ -33,6 +34,22 @@ WHERE consumer = ? AND source = ? AND message_id = ? AND processed_at = ?`
 
 const sqliteUnclaim = `DELETE FROM {table}
 WHERE consumer = ? AND source = ? AND message_id = ? AND processed_at = ?`
+
+const sqliteLease = `UPDATE {table} SET event_type = ?, processed_at = strftime('%Y-%m-%d %H:%M:%f', 'now')
+WHERE consumer = ? AND source = ? AND message_id = ? AND (event_type = ? OR processed_at < strftime('%Y-%m-%d %H:%M:%f', 'now', ?))`
+
+const sqliteNewLease = `INSERT INTO {table} (consumer, source, message_id, event_type, received_at, processed_at)
+VALUES (?, ?, ?, ?, strftime('%Y-%m-%d %H:%M:%f', 'now'), strftime('%Y-%m-%d %H:%M:%f', 'now')) ON CONFLICT DO NOTHING`
+
+const sqliteBatch = `SELECT COALESCE(MAX(received_at), ''), COUNT(*) FROM (
+SELECT received_at FROM {table}
+WHERE received_at >= ? AND received_at < strftime('%Y-%m-%d %H:%M:%f', 'now', ?) AND consumer >= ? AND consumer < ?
+ORDER BY received_at LIMIT ?)`
+
+const sqliteSweep = `DELETE FROM {table} WHERE (consumer, source, message_id) IN (
+SELECT consumer, source, message_id FROM {table}
+WHERE received_at >= ? AND received_at < strftime('%Y-%m-%d %H:%M:%f', 'now', ?) AND consumer >= ? AND consumer < ?
+ORDER BY received_at LIMIT ?)`
 
 // A column of another type would turn '007' into 7.
 const sqliteDescribe = `SELECT x.name, 0,
@@ -84,11 +101,17 @@ func sqlite() *dialect {
 			orphan:   sqliteOrphan,
 			unclaim:  sqliteUnclaim,
 			forget:   sqliteForget,
+			lease:    sqliteLease,
+			newLease: sqliteNewLease,
+			batch:    sqliteBatch,
+			sweep:    sqliteSweep,
 			describe: sqliteDescribe,
 			advise:   sqliteAdvise,
 		},
-		bind:    func(s string) any { return s },
-		returns: true,
+		bind:     func(s string) any { return s },
+		duration: func(d time.Duration) any { return fmt.Sprintf("-%.3f seconds", d.Seconds()) },
+		oldest:   "0",
+		returns:  true,
 		waiting: func(s *statements, _ time.Duration) (string, []any) {
 			return s.claim, nil
 		},

@@ -15,7 +15,7 @@ import (
 // body but nil, a panic and [runtime.Goexit] too, ends in a rollback that reaches
 // the server even if ctx is done.
 func (r *delivery) transact(ctx context.Context, body func(tx *sqlx.Tx) error) (err error) {
-	tx, err := r.conn.BeginTxx(ctx, r.cfg.TxOptions)
+	tx, err := r.conn.BeginTxx(ctx, r.options)
 	if err != nil {
 		return r.failed(inbox.OpBegin, err)
 	}

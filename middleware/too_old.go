@@ -57,7 +57,7 @@ type forever struct{}
 
 func (forever) Window(string) time.Duration { return 0 }
 
-// late returns a [tooOld] if the message was sent before the window. It is for a
+// late returns a [tooOldError] if the message was sent before the window. It is for a
 // message whose key is new: a known one is a duplicate whatever its age is.
 func (r *run) late() error {
 	window := r.in.window(r.p.Consumer)
@@ -68,18 +68,18 @@ func (r *run) late() error {
 	if age <= window {
 		return nil
 	}
-	return tooOld{key: r.delivery.Key, age: age, window: window}
+	return tooOldError{key: r.delivery.Key, age: age, window: window}
 }
 
-type tooOld struct {
+type tooOldError struct {
 	key         inbox.Key
 	age, window time.Duration
 }
 
-func (e tooOld) Error() string {
+func (e tooOldError) Error() string {
 	return fmt.Sprintf("%v: %s was sent %s ago, keys are kept for %s", inbox.ErrTooOld, e.key, e.age.Round(time.Second), e.window)
 }
 
-func (e tooOld) Is(target error) bool { return target == inbox.ErrTooOld }
+func (e tooOldError) Is(target error) bool { return target == inbox.ErrTooOld }
 
-func (e tooOld) Permanent() bool { return true }
+func (e tooOldError) Permanent() bool { return true }

@@ -47,6 +47,9 @@ const (
 	// CanPoison: see Instance.Poison.
 	CanPoison Ability = "answers COMMIT by a rollback after a failed statement"
 
+	// CanSweep: it is an [inbox.Sweeper]. See Instance.Age.
+	CanSweep Ability = "removes keys whose window is over"
+
 	// CanEnd: see Instance.Ends.
 	CanEnd Ability = "lets a handler end the transaction"
 )
@@ -57,6 +60,11 @@ type Options struct {
 	// which must be 5 s at least. Negative: no wait. Otherwise a whole number of
 	// seconds.
 	Wait time.Duration
+
+	// Window and Windows are for how long keys are kept. Zero: the store's default.
+	// Negative: for ever.
+	Window  time.Duration
+	Windows map[string]time.Duration
 
 	// Conns is the size of each connection pool. Zero: any size above eight, or
 	// what the database can take. A store without a pool ignores it.
@@ -91,6 +99,10 @@ type Instance struct {
 
 	// Remove deletes a committed key from outside, as a cleaner does.
 	Remove func(key inbox.Key)
+
+	// Age has a committed key be received so long ago. Nil only if the harness lacks
+	// [CanSweep].
+	Age func(key inbox.Key, ago time.Duration)
 
 	// Swallow makes the table take this many inserts without storing them and
 	// without an error, as a trigger or row security can; negative: all that

@@ -30,7 +30,7 @@ func RunStoreTests(t *testing.T, h Harness) {
 	}{
 		{"contract", [][]testCase{
 			keyCases(), claimCases(), duplicateCases(), inFlightCases(), raceCases(),
-			handlerCases(), contextCases(), discardCases(), commitCases(), recordCases(),
+			handlerCases(), contextCases(), discardCases(), commitCases(), recordCases(), sweepCases(),
 		}},
 		{"middleware", [][]testCase{
 			routerCases(), messageCases(), producedCases(),

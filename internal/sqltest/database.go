@@ -76,7 +76,7 @@ func (d Database) open(t *testing.T, o testutil.Options) *testutil.Instance {
 	}
 	table := fmt.Sprintf("inbox_%012x", rand.Uint64()>>16) //nolint:gosec // a name, not a secret
 	store := func(db *sql.DB) *inboxsql.Store {
-		c := inboxsql.Config{Table: table, Wait: o.Wait} // the dialect is found by the driver
+		c := inboxsql.Config{Table: table, Wait: o.Wait, Window: o.Window, Windows: o.Windows} // the dialect is found by the driver
 		if d.Configure != nil {
 			d.Configure(&c)
 		}
@@ -93,6 +93,7 @@ func (d Database) open(t *testing.T, o testutil.Options) *testutil.Instance {
 		Effects: tables.Effects,
 		Keys:    tables.Keys,
 		Remove:  tables.Remove,
+		Age:     tables.Age,
 		Ends:    map[string]testutil.End{},
 		InUse: func() (n int) {
 			for _, p := range distinct(pools) {

@@ -5,7 +5,9 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/watermill-inbox/inbox"
 	"github.com/watermill-inbox/inbox/inboxsql"
@@ -96,6 +98,22 @@ func (x *Tables) Remove(key inbox.Key) {
 	x.t.Helper()
 	where := fmt.Sprintf("consumer = %s AND source = %s AND message_id = %s", x.bind("1"), x.bind("2"), x.bind("3"))
 	x.Exec("DELETE FROM "+x.Inbox+" WHERE "+where, key.Consumer, key.Source, key.MessageID)
+}
+
+// Age has a committed key be received so long ago.
+func (x *Tables) Age(key inbox.Key, ago time.Duration) {
+	x.t.Helper()
+	set := map[inboxsql.Dialect]string{
+		inboxsql.Postgres: "received_at = now() - $1::bigint * interval '1 microsecond'",
+		inboxsql.MySQL:    "received_at = UTC_TIMESTAMP(6) - INTERVAL ? MICROSECOND",
+		inboxsql.SQLite:   "received_at = strftime('%Y-%m-%d %H:%M:%f', 'now', -(? / 1000000.0) || ' seconds')",
+	}[x.dialect]
+	consumer := key.Consumer
+	if strings.HasPrefix(consumer, "~") { // as a store without a namespace keeps it
+		consumer = "~/" + consumer
+	}
+	where := fmt.Sprintf("consumer = %s AND source = %s AND message_id = %s", x.bind("2"), x.bind("3"), x.bind("4"))
+	x.Exec("UPDATE "+x.Inbox+" SET "+set+" WHERE "+where, ago.Microseconds(), consumer, key.Source, key.MessageID)
 }
 
 func (x *Tables) count(query string, args ...any) int {
