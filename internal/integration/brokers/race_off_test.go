@@ -1,0 +1,5 @@
+//go:build !race
+
+package brokers_test
+
+const raceDetector = false
