@@ -21,6 +21,10 @@ type Sweeper interface {
 	// the others Swept.Elsewhere is true, and nothing is removed, until the one has
 	// not called for [SweepLease].
 	//
+	// A store may remove many keys in one step instead, whatever Batch.Limit says, when
+	// the longest window of all of them is over. It then lets all owners through, and
+	// is [ErrBusy] as long as others use the keys.
+	//
 	// An error is a [*StoreError], and nothing was removed, unless it is at
 	// [OpCommit]; it is [ErrBusy] after a deadlock, or where others kept the database
 	// busy. Sweep ends with ctx.

@@ -23,11 +23,11 @@ func (s *Store) Check(ctx context.Context) ([]inbox.Finding, error) {
 	s.table.Store(nil) // look again: a migration may have run since
 	switch _, err = s.describe(ctx, conn); {
 	case errors.Is(err, inbox.ErrNoTable):
-		ddl, schemaErr := s.dialect.schema(s.cfg.Table)
-		if schemaErr != nil {
-			return nil, schemaErr
+		remedy, failed := s.remedy(err)
+		if failed != nil {
+			return nil, failed
 		}
-		f := inbox.Finding{Fatal: true, Problem: err.Error(), Remedy: "the table of this version is:\n" + ddl}
+		f := inbox.Finding{Fatal: true, Problem: err.Error(), Remedy: remedy}
 		return append([]inbox.Finding{f}, s.pool()...), nil
 	case err != nil:
 		return nil, fmt.Errorf("inboxsql: check: %w", err)
@@ -41,6 +41,16 @@ func (s *Store) Check(ctx context.Context) ([]inbox.Finding, error) {
 		return nil, fmt.Errorf("inboxsql: check: %w", err)
 	}
 	return slices.Concat(findings, settings, s.pool()), nil
+}
+
+// remedy returns the statements that mend a table that is missing or wrong.
+func (s *Store) remedy(err error) (string, error) {
+	if other := (*otherFormError)(nil); errors.As(err, &other) {
+		text, failed := Conversion(other.there, other.want, s.cfg.Table)
+		return "the conversion is:\n" + text, failed
+	}
+	ddl, err := s.dialect.schema(s.cfg.Table)
+	return "the table of this version is:\n" + ddl, err
 }
 
 // perConnection asks a second connection for the table that the first one has,

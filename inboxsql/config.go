@@ -20,7 +20,8 @@ const (
 
 // Config tunes a [Store]. The zero value of each field is its default.
 type Config struct {
-	// Dialect is the SQL spoken by the database. Empty: found by the driver.
+	// Dialect is the SQL spoken by the database. Empty: found by the driver, which is
+	// never [PostgresRotating].
 	Dialect Dialect
 
 	// Table is the name of the table, or schema.table; ASCII letters, digits and
@@ -37,7 +38,7 @@ type Config struct {
 	// later is processed again. It must be longer than any redelivery may take. The
 	// keys go when a retention.Cleaner removes them, [inbox.ClockSkew] after their
 	// window; without one they stay. Zero: [inbox.DefaultWindow]. Negative: for
-	// ever.
+	// ever. With [PostgresRotating] keys go together, by the longest of all windows.
 	Window time.Duration
 
 	// Windows are those of single consumers, by their names without the namespace.
@@ -64,7 +65,8 @@ type Config struct {
 	ConnTimeout time.Duration
 
 	// TxOptions are those of each transaction. ReadOnly is refused. Nil: the
-	// database's default. READ COMMITTED has the fewest conflicts.
+	// database's default. READ COMMITTED has the fewest conflicts, and is all that
+	// [PostgresRotating] takes and its default.
 	TxOptions *sql.TxOptions
 
 	// Deliveries declares how many deliveries run at the same time, summed over

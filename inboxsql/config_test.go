@@ -42,7 +42,11 @@ func TestNewRefusesAndNamesTheField(t *testing.T) {
 		"a namespace with a line break":         {inboxsql.Config{Namespace: "shop\n"}, []string{"Config.Namespace"}},
 		"a namespace of 65 letters":             {inboxsql.Config{Namespace: strings.Repeat("n", 65)}, []string{"Config.Namespace", "64"}},
 		"transactions that only read":           {inboxsql.Config{TxOptions: &sql.TxOptions{ReadOnly: true}}, []string{"Config.TxOptions", "read-only"}},
-		"a negative number of deliveries":       {inboxsql.Config{Deliveries: -1}, []string{"Config.Deliveries", "-1"}},
+		"two generations at a level that would double": {
+			inboxsql.Config{Dialect: inboxsql.PostgresRotating, TxOptions: &sql.TxOptions{Isolation: sql.LevelRepeatableRead}},
+			[]string{"Config.TxOptions", "Repeatable Read", "postgres_rotating", "Read Committed only", "processes their messages again"},
+		},
+		"a negative number of deliveries": {inboxsql.Config{Deliveries: -1}, []string{"Config.Deliveries", "-1"}},
 		"a window that is shorter than redelivery takes": {
 			inboxsql.Config{Window: 24 * time.Hour, MaxRedeliveryAge: 72 * time.Hour},
 			[]string{"Config.Window is 24h0m0s", "72h0m0s", "Config.MaxRedeliveryAge", "processed twice"},
@@ -86,6 +90,11 @@ func TestNewAccepts(t *testing.T) {
 		"no waits":                      {Wait: -1, ConnTimeout: -1},
 		"transactions with a level":     {TxOptions: &sql.TxOptions{Isolation: sql.LevelSerializable}},
 		"a dialect that the driver has": {Dialect: inboxsql.SQLite},
+		"two generations":               {Dialect: inboxsql.PostgresRotating},
+		"two generations at the level that they have anyway": {
+			Dialect: inboxsql.PostgresRotating, TxOptions: &sql.TxOptions{Isolation: sql.LevelReadCommitted},
+		},
+		"two generations at whatever level is the default": {Dialect: inboxsql.PostgresRotating, TxOptions: &sql.TxOptions{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -111,7 +120,7 @@ func TestNewAsksForTheDialectOfADriverThatItDoesNotKnow(t *testing.T) {
 	mustSay(t, err, "Config.Dialect", "inboxsql_test.faultyDriver", "wrapped")
 	_, err = inboxsql.New(sqlx.NewDb(db, "traced"), nil)
 	mustSay(t, err, "Config.Dialect")
-	for _, cfg := range []*inboxsql.Config{{Dialect: inboxsql.SQLite}, {Dialect: inboxsql.Postgres}, {Dialect: inboxsql.MySQL}} {
+	for _, cfg := range []*inboxsql.Config{{Dialect: inboxsql.SQLite}, {Dialect: inboxsql.Postgres}, {Dialect: inboxsql.PostgresRotating}, {Dialect: inboxsql.MySQL}} {
 		if _, err := inboxsql.New(db, cfg); err != nil {
 			t.Error(err)
 		}

@@ -21,6 +21,11 @@ const (
 	Postgres Dialect = "postgres"
 	MySQL    Dialect = "mysql" // MariaDB too
 	SQLite   Dialect = "sqlite"
+
+	// PostgresRotating keeps the keys in two tables instead of one, and removes a whole
+	// table at once instead of rows. See "Two generations" in the documentation of this
+	// package. Only Config.Dialect selects it.
+	PostgresRotating Dialect = "postgres_rotating"
 )
 
 // dialect is all that differs between databases: text, and what their errors
@@ -73,6 +78,9 @@ type dialect struct {
 	// duration is how a statement of a sweep takes a duration.
 	duration func(time.Duration) any
 
+	// instant is how a statement takes a time.
+	instant func(time.Time) any
+
 	// oldest is where a sweep begins.
 	oldest string
 
@@ -81,9 +89,13 @@ type dialect struct {
 
 	// silentCommit says that COMMIT succeeds without a transaction to commit.
 	silentCommit bool
+
+	// level is the one isolation level at which the claim finds every duplicate. Zero:
+	// any is.
+	level sql.IsolationLevel
 }
 
-// statements are whole; {table} and {index} are put in once, at construction.
+// statements are whole; {table} and other names are put in once, at construction.
 type statements struct {
 	claim    string   // row: consumer, source, message_id, event_type, fingerprint, outcome; see returns
 	claims   []string // the claim by whole seconds of waiting, where {wait} is a literal in it
@@ -92,16 +104,29 @@ type statements struct {
 	orphan   string   // counts the committed row of the claim
 	unclaim  string   // removes it
 	forget   string   // removes the row of a key
+	list     string   // rows of a range: from and to consumer, from and until received, limit
 	lease    string   // renews or takes over the lease of sweepers: owner, lease as a duration, key of the lease
 	newLease string   // inserts it: key of the lease, owner
+	byIndex  string   // empty, or: makes the planner read a batch by its index, within a transaction
 	batch    string   // how many rows a batch has, after the newest of them: after, window, from and to consumer, limit
 	sweep    string   // removes them; the same
 	describe string   // the table: column, limit in bytes or 0, flaw or '', server
 	advise   string   // settings: fatal, problem, remedy
 	lock     string   // empty, or: serializes CreateTable within a transaction
+
+	// Of two generations, which have no lease, newLease, batch and sweep.
+	due              string // whether a rotation is, and about how many rows it removes: longest window
+	lockTables       string // keeps deliveries out; several statements
+	rotate           string // empties one table and exchanges their names; several statements
+	describePrevious string // the second table
+
+	other string // empty, or: the dialect whose table of this name is there, or no row
 }
 
-func dialects() []*dialect { return []*dialect{postgres(), mysql(), sqlite()} }
+func dialects() []*dialect { return []*dialect{postgres(), postgresRotating(), mysql(), sqlite()} }
+
+// rotates says that the dialect has two tables, which change places.
+func (d *dialect) rotates() bool { return d.rotate != "" }
 
 func dialectNamed(name Dialect) (*dialect, error) {
 	for _, d := range dialects() {
@@ -109,7 +134,7 @@ func dialectNamed(name Dialect) (*dialect, error) {
 			return d, nil
 		}
 	}
-	return nil, fmt.Errorf("inboxsql: unknown dialect %q: set Config.Dialect to inboxsql.Postgres, MySQL or SQLite", name)
+	return nil, fmt.Errorf("inboxsql: unknown dialect %q: set Config.Dialect to inboxsql.Postgres, PostgresRotating, MySQL or SQLite", name)
 }
 
 // dialectOf finds the dialect by the package of the driver, which users cannot
@@ -124,20 +149,17 @@ func dialectOf(db *sqlx.DB) (*dialect, error) {
 			return d, nil
 		}
 	}
-	return nil, fmt.Errorf("inboxsql: cannot tell the SQL dialect from driver %s (a wrapped driver?): set Config.Dialect to inboxsql.Postgres, MySQL or SQLite", typ)
+	return nil, fmt.Errorf("inboxsql: cannot tell the SQL dialect from driver %s (a wrapped driver?): set Config.Dialect to inboxsql.Postgres, PostgresRotating, MySQL or SQLite", typ)
 }
 
 // prepare returns d with the names of one table in its statements.
 func (d *dialect) prepare(table string) *dialect {
-	schema, name, ok := strings.Cut(table, ".")
-	if !ok {
-		schema, name = "", table
-	}
-	fill := strings.NewReplacer("{table}", d.ident(table), "{schema}", schema, "{name}", name)
+	fill := d.names(table)
 	p := *d
 	for _, text := range []*string{
-		&p.claim, &p.entry, &p.keep, &p.orphan, &p.unclaim, &p.forget, &p.describe, &p.advise,
+		&p.claim, &p.entry, &p.keep, &p.orphan, &p.unclaim, &p.forget, &p.list, &p.describe, &p.advise,
 		&p.lease, &p.newLease, &p.batch, &p.sweep,
+		&p.due, &p.lockTables, &p.rotate, &p.describePrevious, &p.other,
 	} {
 		*text = fill.Replace(*text)
 	}
@@ -149,6 +171,23 @@ func (d *dialect) prepare(table string) *dialect {
 	}
 	return &p
 }
+
+// names puts the names of one table into a text.
+func (d *dialect) names(table string) *strings.Replacer {
+	schema, name, ok := strings.Cut(table, ".")
+	in := d.ident(schema) + "."
+	if !ok {
+		schema, name, in = "", table, ""
+	}
+	return strings.NewReplacer("{table}", d.ident(table), "{schema}", schema, "{name}", name, "{in}", in,
+		"{current}", d.ident(table+current), "{previous}", d.ident(table+previous))
+}
+
+// What the names of the two tables of a rotating dialect end in.
+const (
+	current  = "_current"
+	previous = "_previous"
+)
 
 // longestWait bounds, in seconds, one statement that has its wait as a literal; a
 // longer wait is made of several.

@@ -70,6 +70,13 @@ func TestHandlersOfAPlainDatabaseGetTransactionsThatSqlxKnows(t *testing.T) {
 	}
 }
 
+func TestNoDriverMeansTwoGenerations(t *testing.T) {
+	t.Parallel()
+	if d := postgresRotating(); len(d.drivers) > 0 {
+		t.Errorf("it would be taken for %v", d.drivers)
+	}
+}
+
 func TestIdent(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

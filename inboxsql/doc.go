@@ -10,6 +10,28 @@
 // The table is that of [Schema], to be put into a migration; [Store.CreateTable]
 // serves demos and tests.
 //
+// # Two generations
+//
+// With Config.Dialect [PostgresRotating] the keys are in two PostgreSQL tables: the
+// name of Config.Table with _current, which takes the new ones, and with _previous.
+// [Store.Sweep], which a retention.Cleaner calls, is then a rotation: it empties
+// the previous table at once and exchanges the names, which leaves nothing to vacuum
+// however many keys there are. It does so when every key of the previous table is
+// older than the longest of Config.Window and Config.Windows and [inbox.ClockSkew],
+// and the current table has a key. So keys stay for one to two windows; longer, if no
+// message comes. If a single window is for ever, nothing is removed. Stores that share
+// the tables share the rotation: let the one sweep that has the longest window of all.
+//
+// A rotation waits at most 50 ms for each table, with all deliveries behind it. A
+// handler that runs, a vacuum or a dump makes it give up with [inbox.ErrBusy], to come
+// again. It needs the role that owns the tables; deliveries do not.
+//
+// Every transaction is READ COMMITTED: at other levels a delivery that waited for a
+// rotation would not see the keys that it moved. [Conversion] has the statements that
+// make one table two, and two one. Stores of the other kind then fail with
+// [inbox.ErrNoTable]. A rotating store does so too while a table of the plain name is
+// there beside the two, as that may have the keys.
+//
 // # Connections
 //
 // A delivery holds one connection from its claim to its end. A pool of one

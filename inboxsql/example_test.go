@@ -95,6 +95,23 @@ func ExampleSchema() {
 	// CREATE INDEX IF NOT EXISTS "inbox_received_at" ON "shop"."inbox" (received_at);
 }
 
+// A migration turns the table into that of two generations, and keeps its keys.
+func ExampleConversion() {
+	text, err := inboxsql.Conversion(inboxsql.Postgres, inboxsql.PostgresRotating, "shop.inbox")
+	if err != nil {
+		panic(err)
+	}
+	for line := range strings.Lines(text) {
+		if strings.HasPrefix(line, "ALTER TABLE") || strings.HasPrefix(line, "CREATE") {
+			fmt.Print(line)
+		}
+	}
+	// Output:
+	// ALTER TABLE "shop"."inbox" RENAME TO "inbox_previous";
+	// CREATE TABLE "shop"."inbox_current" (
+	// CREATE INDEX "inbox_received_1" ON "shop"."inbox_current" (received_at);
+}
+
 // Handlers find the transaction in the context, here as sqlx knows it.
 func ExampleTx() {
 	type invoice struct {

@@ -126,3 +126,26 @@ func ExampleStore_Forget() {
 	// forgot invoices/order-17, result "invoice 7", found true, <nil>
 	// duplicate: false <nil>
 }
+
+// A bug has been mended, and the archive of yesterday's orders is sent again.
+func ExampleStore_ForgetRange() {
+	db := openDB()
+	store := inboxsql.MustNew(db, nil)
+	for _, id := range []string{"order-17", "order-18"} {
+		d := inbox.Delivery{Key: inbox.Key{Consumer: "invoices", MessageID: id}}
+		if _, _, err := store.Once(context.Background(), d, func(context.Context) (inbox.Effect, error) { return inbox.Effect{}, nil }); err != nil {
+			panic(err)
+		}
+	}
+	n, err := store.ForgetRange(context.Background(),
+		inboxsql.Range{Consumer: "invoices", From: time.Now().Add(-24 * time.Hour)},
+		func(e inbox.Entry) { fmt.Println("forgotten:", e.Key) })
+	fmt.Println(n, err)
+	if err := db.Close(); err != nil {
+		panic(err)
+	}
+	// Unordered output:
+	// forgotten: invoices/order-17
+	// forgotten: invoices/order-18
+	// 2 <nil>
+}

@@ -31,6 +31,17 @@ WHERE consumer = ? AND source = ? AND message_id = ? AND processed_at = CAST(@in
 
 const mysqlForget = `DELETE FROM {table} WHERE consumer = ? AND source = ? AND message_id = ?`
 
+const mysqlList = `SELECT consumer, source, message_id, event_type, outcome,
+       TIMESTAMPDIFF(MICROSECOND, '1970-01-01', received_at),
+       TIMESTAMPDIFF(MICROSECOND, '1970-01-01', processed_at),
+       TIMESTAMPDIFF(MICROSECOND, processed_at, UTC_TIMESTAMP(6)),
+       TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
+FROM {table}
+WHERE consumer >= ? AND consumer < ?
+  AND received_at >= '1970-01-01' + INTERVAL ? MICROSECOND
+  AND received_at < '1970-01-01' + INTERVAL ? MICROSECOND AND received_at <= UTC_TIMESTAMP(6)
+ORDER BY received_at LIMIT ?`
+
 const mysqlOrphan = `SELECT COUNT(*) FROM {table}
 WHERE consumer = ? AND source = ? AND message_id = ? AND processed_at = CAST(@inbox_claim AS DATETIME(6))
   AND MICROSECOND(received_at) % 1000 = CONNECTION_ID() % 1000`
@@ -72,7 +83,9 @@ const mysqlDescribe = `SELECT c.column_name, COALESCE(c.character_octet_length, 
                               WHERE s.table_schema = c.table_schema AND s.table_name = c.table_name AND s.non_unique = 0
                               GROUP BY s.index_name
                              HAVING GROUP_CONCAT(s.column_name ORDER BY s.seq_in_index) = 'consumer,source,message_id' AND MAX(s.sub_part) IS NULL)
-            THEN 'is not in a primary key (consumer, source, message_id); add it'
+            THEN COALESCE((SELECT CONCAT('is in a table that is partitioned by ', MAX(p.partition_expression), ', which its primary key has to contain, so that a duplicate in another partition would be processed; use package retention instead')
+                             FROM information_schema.partitions p WHERE p.table_schema = c.table_schema AND p.table_name = c.table_name),
+                          'is not in a primary key (consumer, source, message_id); add it')
             ELSE '' END,
        VERSION()
 FROM information_schema.columns c
@@ -107,6 +120,7 @@ func mysql() *dialect {
 			orphan:   mysqlOrphan,
 			unclaim:  mysqlUnclaim,
 			forget:   mysqlForget,
+			list:     mysqlList,
 			lease:    mysqlLease,
 			newLease: mysqlNewLease,
 			batch:    mysqlBatch,
@@ -116,6 +130,7 @@ func mysql() *dialect {
 		},
 		bind:         func(s string) any { return []byte(s) },
 		duration:     func(d time.Duration) any { return d.Microseconds() },
+		instant:      func(t time.Time) any { return max(t.UnixMicro(), 0) },
 		oldest:       "1000-01-01",
 		sweepOptions: &sql.TxOptions{Isolation: sql.LevelReadCommitted}, // else a sweep locks the gaps that claims insert into
 		waiting: func(s *statements, wait time.Duration) (string, []any) {

@@ -157,7 +157,7 @@ func (r *delivery) claim(ctx context.Context, op inbox.Op, discard string, taken
 			return inbox.Entry{}, &inbox.KeyError{Key: r.d.Key, Part: "message id", Reason: fmt.Sprintf("the table cannot hold it: use Hashed (%v)", err)}
 		case kind == kindNoTable:
 			r.table.Store(nil)
-			return inbox.Entry{}, r.failed(op, r.noTable())
+			return inbox.Entry{}, r.failed(op, r.noTable(ctx, r.conn, r.tables()))
 		default:
 			r.table.Store(nil) // look again what it is: it may be another one now
 			return inbox.Entry{}, err

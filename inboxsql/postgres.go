@@ -34,6 +34,17 @@ WHERE consumer = $3 AND source = $4 AND message_id = $5 AND (extract(epoch FROM 
 
 const postgresForget = `DELETE FROM {table} WHERE consumer = $1 AND source = $2 AND message_id = $3`
 
+const postgresList = `SELECT consumer, source, message_id, event_type, outcome,
+       (extract(epoch FROM received_at) * 1000000)::bigint,
+       (extract(epoch FROM processed_at) * 1000000)::bigint,
+       (extract(epoch FROM clock_timestamp() - processed_at) * 1000000)::bigint,
+       (extract(epoch FROM now()) * 1000000)::bigint
+FROM {table}
+WHERE consumer COLLATE "C" >= $1 AND consumer COLLATE "C" < $2
+  AND received_at >= timestamptz 'epoch' + $3::bigint * interval '1 microsecond'
+  AND received_at < timestamptz 'epoch' + $4::bigint * interval '1 microsecond' AND received_at <= now()
+ORDER BY received_at LIMIT $5`
+
 const postgresOrphan = `SELECT COUNT(*) FROM {table}
 WHERE consumer = $1 AND source = $2 AND message_id = $3 AND (extract(epoch FROM processed_at) * 1000000)::bigint = $4::text::bigint`
 
@@ -46,6 +57,11 @@ WHERE consumer = $2 AND source = $3 AND message_id = $4
 
 const postgresNewLease = `INSERT INTO {table} (consumer, source, message_id, event_type, received_at, processed_at)
 VALUES ($1, $2, $3, $4, now(), clock_timestamp()) ON CONFLICT DO NOTHING`
+
+// Without statistics, which a table that fills fast does not have, the planner
+// expects so few rows that it reads all of them and sorts. Where there is no index it
+// sorts nevertheless, and would take its own fine for work that is worth compiling.
+const postgresByIndex = `SELECT set_config('enable_sort', 'off', true), set_config('jit', 'off', true)`
 
 // The batch before tells where this one begins, or each would read the dead rows of
 // all before it. The order of consumers is that of bytes whatever the column's
@@ -80,20 +96,23 @@ const postgresDescribe = `SELECT a.attname::text,
             WHEN NOT EXISTS (SELECT 1 FROM pg_index i WHERE i.indrelid = a.attrelid AND i.indisunique AND i.indisvalid AND i.indimmediate AND i.indpred IS NULL AND i.indexprs IS NULL
                               AND (SELECT array_agg(k.attname::text ORDER BY p.place) FROM unnest(i.indkey::int2[]) WITH ORDINALITY p(number, place)
                                    JOIN pg_attribute k ON k.attrelid = i.indrelid AND k.attnum = p.number) = ARRAY['consumer', 'source', 'message_id'])
-            THEN 'is not in a primary key (consumer, source, message_id); add it'
+            THEN COALESCE('is in a table that is partitioned by ' || pg_get_partkeydef(a.attrelid) || ', which its primary key has to contain, so that a duplicate in another partition would be processed; use package retention instead, or partition by message_id where ids have their time in them',
+                          'is not in a primary key (consumer, source, message_id); add it')
             ELSE '' END,
        'postgres'
 FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid LEFT JOIN pg_collation co ON co.oid = a.attcollation
 WHERE a.attrelid = to_regclass('{table}') AND a.attnum > 0 AND NOT a.attisdropped`
 
-const postgresAdvise = `SELECT true, 'this server is a read-only standby, where no key can be claimed', 'connect to the primary'
+const postgresAdviseServer = `SELECT true, 'this server is a read-only standby, where no key can be claimed', 'connect to the primary'
  WHERE pg_is_in_recovery()
 UNION ALL SELECT true, 'transactions are read-only by default here, so that no key can be claimed', 'set default_transaction_read_only to off for this role or database'
  WHERE current_setting('default_transaction_read_only') = 'on'
 UNION ALL SELECT false, 'synchronous_commit is off: a crash of the server forgets messages that were acked', 'set it to on for this role or database'
  WHERE current_setting('synchronous_commit') = 'off'
 UNION ALL SELECT false, 'fsync is off: a crash of the machine can forget or damage what was acked', 'set fsync = on'
- WHERE current_setting('fsync') = 'off'
+ WHERE current_setting('fsync') = 'off'`
+
+const postgresAdvise = postgresAdviseServer + `
 UNION ALL SELECT false, 'the table is UNLOGGED: a crash of the server empties it, and messages are processed again', 'ALTER TABLE {table} SET LOGGED'
  FROM pg_class WHERE oid = to_regclass('{table}') AND relpersistence = 'u'
 UNION ALL SELECT false, 'no index begins with received_at: removing old keys will read the whole table', 'create the index of inboxsql.Schema'
@@ -101,6 +120,10 @@ UNION ALL SELECT false, 'no index begins with received_at: removing old keys wil
                     WHERE i.indrelid = to_regclass('{table}') AND a.attname = 'received_at')
 UNION ALL SELECT false, 'the default isolation level is ' || current_setting('default_transaction_isolation') || ': concurrent deliveries of one message end in serialization failures and are tried again', 'set Config.TxOptions to READ COMMITTED unless your handlers need more'
  WHERE current_setting('default_transaction_isolation') <> 'read committed'`
+
+// Of the two tables the claims are in one.
+const postgresOther = `SELECT 'postgres_rotating' FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid
+WHERE c.oid = to_regclass('{current}') AND to_regclass('{previous}') IS NOT NULL AND c.relkind IN ('r', 'p') AND a.attname = 'message_id'`
 
 func postgres() *dialect {
 	return &dialect{
@@ -118,17 +141,21 @@ func postgres() *dialect {
 			orphan:   postgresOrphan,
 			unclaim:  postgresUnclaim,
 			forget:   postgresForget,
+			list:     postgresList,
 			lease:    postgresLease,
 			newLease: postgresNewLease,
+			byIndex:  postgresByIndex,
 			batch:    postgresBatch,
 			sweep:    postgresSweep,
 			describe: postgresDescribe,
 			advise:   postgresAdvise,
+			other:    postgresOther,
 			// The number is arbitrary; IF NOT EXISTS alone fails when two sessions create at once.
 			lock: `SELECT pg_advisory_xact_lock(7305803482631492)`,
 		},
 		bind:         func(s string) any { return s },
 		duration:     func(d time.Duration) any { return d.Microseconds() },
+		instant:      func(t time.Time) any { return max(t.UnixMicro(), 0) },
 		oldest:       "0",
 		sweepOptions: &sql.TxOptions{Isolation: sql.LevelReadCommitted},
 		returns:      true,

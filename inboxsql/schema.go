@@ -9,13 +9,14 @@ import (
 )
 
 // SchemaFS holds the statements that create the table under its default name, as
-// schema/postgres.sql, schema/mysql.sql and schema/sqlite.sql. Text of [Schema]
-// for other names.
+// schema/postgres.sql, schema/postgres_rotating.sql, schema/mysql.sql and
+// schema/sqlite.sql. Text of [Schema] for other names.
 //
 //go:embed schema/*.sql
 var SchemaFS embed.FS
 
-// Schema returns the statements that create the inbox table, and its index,
+// Schema returns the statements that create the inbox table, and its index, of
+// [PostgresRotating] the two tables with theirs,
 // under the given name unless they exist: text for a migration. An empty table
 // is [DefaultTable]. It fails for an unknown dialect and for a name that Config
 // would refuse.
@@ -44,17 +45,22 @@ func (d *dialect) schema(table string) (string, error) {
 			index = index[i+1:]
 		}
 	}
-	return strings.NewReplacer(
-		DefaultTable+"_received_at", d.ident(index),
-		"ON "+DefaultTable, "ON "+d.ident(on),
-		DefaultTable, d.ident(table),
-	).Replace(string(text)), nil
+	names := []string{DefaultTable + "_received_at", d.ident(index)}
+	for _, suffix := range []string{"_pkey_1", "_pkey_2", "_received_1", "_received_2"} {
+		names = append(names, DefaultTable+suffix, d.ident(table[strings.IndexByte(table, '.')+1:]+suffix))
+	}
+	for _, suffix := range []string{current, previous} {
+		names = append(names, "ON "+DefaultTable+suffix, "ON "+d.ident(on+suffix), DefaultTable+suffix, d.ident(table+suffix))
+	}
+	names = append(names, "ON "+DefaultTable, "ON "+d.ident(on), DefaultTable, d.ident(table))
+	return strings.NewReplacer(names...).Replace(string(text)), nil
 }
 
 // CreateTable creates the table unless it exists, for demos and tests; a
 // production database gets it by migration, from [Schema]. Repeated and
 // concurrent calls are fine. An existing table is not changed, whatever it looks
-// like: [Store.Check] looks at it.
+// like: [Store.Check] looks at it. Where [Postgres] and [PostgresRotating] would be
+// side by side under one name it fails with [inbox.ErrNoTable]: see [Conversion].
 func (s *Store) CreateTable(ctx context.Context) error {
 	ddl, err := s.dialect.schema(s.cfg.Table)
 	if err != nil {
@@ -84,14 +90,12 @@ func (s *Store) createTable(ctx context.Context, ddl string) error {
 			return err
 		}
 	}
-	// One by one: not every driver takes several statements at once.
-	for statement := range strings.SplitSeq(ddl, ";\n") {
-		if strings.TrimSpace(statement) == "" {
-			continue
-		}
-		if _, err := tx.ExecContext(ctx, statement); err != nil {
-			return err
-		}
+	// Beside the table of another dialect it would hide the keys that are there.
+	if err := s.otherForm(ctx, tx, nil); err != nil {
+		return err
+	}
+	if err := each(ctx, tx, ddl); err != nil {
+		return err
 	}
 	return tx.Commit()
 }

@@ -32,7 +32,7 @@ func TestSchemaRefusesWhatConfigWouldRefuse(t *testing.T) {
 
 func TestSchemaHasTheDefaultTableWithoutAName(t *testing.T) {
 	t.Parallel()
-	for _, d := range []inboxsql.Dialect{inboxsql.Postgres, inboxsql.MySQL, inboxsql.SQLite} {
+	for _, d := range []inboxsql.Dialect{inboxsql.Postgres, inboxsql.PostgresRotating, inboxsql.MySQL, inboxsql.SQLite} {
 		got, err := inboxsql.Schema(d, "")
 		if err != nil {
 			t.Fatal(err)
@@ -48,6 +48,29 @@ func TestSchemaHasTheDefaultTableWithoutAName(t *testing.T) {
 		if unquoted := strings.NewReplacer(`"`, "", "`", ""); unquoted.Replace(got) != unquoted.Replace(string(file)) {
 			t.Errorf("%s: the file differs from\n%s", d, got)
 		}
+	}
+}
+
+func TestConversionRefusesWhatThereIsNot(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		from, to inboxsql.Dialect
+		table    string
+		says     string
+	}{
+		"to itself":                {inboxsql.Postgres, inboxsql.Postgres, "inbox", `"postgres" to "postgres"`},
+		"to another database":      {inboxsql.PostgresRotating, inboxsql.MySQL, "inbox", `"postgres_rotating" to "mysql"`},
+		"from nothing":             {"", inboxsql.PostgresRotating, "inbox", `"" to`},
+		"a statement as the table": {inboxsql.Postgres, inboxsql.PostgresRotating, "inbox; DROP", "Config.Table"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			text, err := inboxsql.Conversion(c.from, c.to, c.table)
+			if text != "" {
+				t.Errorf("got %s", text)
+			}
+			mustSay(t, err, c.says)
+		})
 	}
 }
 

@@ -29,6 +29,16 @@ WHERE consumer = ? AND source = ? AND message_id = ? AND processed_at = ?`
 
 const sqliteForget = `DELETE FROM {table} WHERE consumer = ? AND source = ? AND message_id = ?`
 
+const sqliteList = `SELECT consumer, source, message_id, event_type, outcome,
+       CAST(ROUND((julianday(received_at) - 2440587.5) * 86400000) AS INTEGER) * 1000,
+       CAST(ROUND((julianday(processed_at) - 2440587.5) * 86400000) AS INTEGER) * 1000,
+       CAST(ROUND((julianday('now') - julianday(processed_at)) * 86400000) AS INTEGER) * 1000,
+       CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000
+FROM {table}
+WHERE consumer >= ? AND consumer < ?
+  AND received_at >= ? AND received_at < ? AND received_at <= strftime('%Y-%m-%d %H:%M:%f', 'now')
+ORDER BY received_at LIMIT ?`
+
 const sqliteOrphan = `SELECT COUNT(*) FROM {table}
 WHERE consumer = ? AND source = ? AND message_id = ? AND processed_at = ?`
 
@@ -101,6 +111,7 @@ func sqlite() *dialect {
 			orphan:   sqliteOrphan,
 			unclaim:  sqliteUnclaim,
 			forget:   sqliteForget,
+			list:     sqliteList,
 			lease:    sqliteLease,
 			newLease: sqliteNewLease,
 			batch:    sqliteBatch,
@@ -110,6 +121,7 @@ func sqlite() *dialect {
 		},
 		bind:     func(s string) any { return s },
 		duration: func(d time.Duration) any { return fmt.Sprintf("-%.3f seconds", d.Seconds()) },
+		instant:  func(t time.Time) any { return t.UTC().Format("2006-01-02 15:04:05.000") },
 		oldest:   "0",
 		returns:  true,
 		waiting: func(s *statements, _ time.Duration) (string, []any) {

@@ -1,6 +1,7 @@
 package inboxsql
 
 import (
+	"database/sql"
 	"flag"
 	"fmt"
 	"os"
@@ -9,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/watermill-inbox/inbox"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew") //nolint:gochecknoglobals // flags are
@@ -41,6 +44,69 @@ func TestStatementsAreFrozen(t *testing.T) {
 			}
 			mustBeGolden(t, string(d.name)+".golden", b.String())
 		})
+	}
+}
+
+func TestConversionsAreFrozen(t *testing.T) {
+	t.Parallel()
+	var b strings.Builder
+	for _, table := range []string{"", "shop.inbox"} {
+		for _, c := range [][2]Dialect{{Postgres, PostgresRotating}, {PostgresRotating, Postgres}} {
+			text, err := Conversion(c[0], c[1], table)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if strings.ContainsAny(text, "{}") {
+				t.Errorf("a placeholder is left in %s", text)
+			}
+			b.WriteString(text + "\n")
+		}
+	}
+	mustBeGolden(t, "conversion.golden", b.String())
+}
+
+// A name that PostgreSQL would cut could be another one then.
+func TestNamesOfTwoGenerationsFit(t *testing.T) {
+	t.Parallel()
+	table := strings.Repeat("t", 50)
+	texts := make([]string, 0, 4)
+	for _, d := range []Dialect{Postgres, PostgresRotating} {
+		ddl, err := Schema(d, table)
+		if err != nil {
+			t.Fatal(err)
+		}
+		texts = append(texts, ddl)
+	}
+	for _, c := range [][2]Dialect{{Postgres, PostgresRotating}, {PostgresRotating, Postgres}} {
+		text, err := Conversion(c[0], c[1], table)
+		if err != nil {
+			t.Fatal(err)
+		}
+		texts = append(texts, text)
+	}
+	texts = append(texts, postgresRotating().prepare(table).rotate)
+	for _, text := range texts {
+		for i, name := range strings.Split(text, `"`) {
+			if i%2 == 1 && len(name) > 63 {
+				t.Errorf("%s has %d bytes, PostgreSQL takes 63", name, len(name))
+			}
+		}
+	}
+}
+
+func TestTwoGenerationsBeginAtReadCommitted(t *testing.T) {
+	t.Parallel()
+	for _, given := range []*sql.TxOptions{nil, {}, {Isolation: sql.LevelReadCommitted}} {
+		s, err := New(unopened(t), &Config{Dialect: PostgresRotating, TxOptions: given})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := s.newDelivery(t.Context(), inbox.Delivery{}).options; got == nil || got.Isolation != sql.LevelReadCommitted {
+			t.Errorf("given %v, a delivery begins with %v", given, got)
+		}
+		if s.dialect.sweepOptions.Isolation != sql.LevelReadCommitted {
+			t.Error("a rotation does not")
+		}
 	}
 }
 

@@ -51,6 +51,12 @@ func New[DB *sql.DB | *sqlx.DB](db DB, cfg *Config) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
+	if d.level != sql.LevelDefault {
+		if c.TxOptions != nil && c.TxOptions.Isolation != sql.LevelDefault && c.TxOptions.Isolation != d.level {
+			return nil, fmt.Errorf("inboxsql: Config.TxOptions asks for %s, but dialect %s finds every duplicate at %s only: otherwise a transaction does not see the keys that were committed while it waited for a rotation, and processes their messages again", c.TxOptions.Isolation, d.name, d.level)
+		}
+		c.TxOptions = &sql.TxOptions{Isolation: d.level} // whatever the session's default is
+	}
 	if x.DriverName() == "" {
 		mapper := x.Mapper
 		x = sqlx.NewDb(x.DB, d.sqlxName)

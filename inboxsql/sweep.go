@@ -15,7 +15,7 @@ import (
 )
 
 // Sweep implements [inbox.Sweeper]: see there for what it promises. It needs a
-// free connection of the pool.
+// free connection of the pool. With [PostgresRotating] it is a rotation.
 func (s *Store) Sweep(ctx context.Context, b inbox.Batch) (inbox.Swept, error) {
 	if b.Owner == "" || b.Limit < 1 {
 		return inbox.Swept{}, fmt.Errorf("inboxsql: sweep: a batch with owner %q and limit %d", b.Owner, b.Limit)
@@ -32,11 +32,15 @@ func (s *Store) Sweep(ctx context.Context, b inbox.Batch) (inbox.Swept, error) {
 		return inbox.Swept{}, r.failed(inbox.OpConnect, err)
 	}
 	r.server = t.server
-	var swept inbox.Swept
-	err = r.transact(ctx, func(tx *sqlx.Tx) (err error) {
-		swept, err = r.sweep(ctx, tx, b)
-		return err
-	})
+	remove := r.removeBatch
+	if r.dialect.rotates() {
+		remove = r.rotate
+	}
+	swept, err := remove(ctx, b)
+	for attempt := 1; r.dialect.classify(err) == kindBusy && r.busy(inbox.OpSweep, err) == nil; attempt++ {
+		pause(ctx, attempt) // there is one writer, and it may be someone else again
+		swept, err = remove(ctx, b)
+	}
 	if err == nil {
 		return swept, nil
 	}
@@ -53,11 +57,24 @@ func (s *Store) Sweep(ctx context.Context, b inbox.Batch) (inbox.Swept, error) {
 	return inbox.Swept{}, r.failed(inbox.OpSweep, err)
 }
 
+func (r *delivery) removeBatch(ctx context.Context, b inbox.Batch) (swept inbox.Swept, err error) {
+	err = r.transact(ctx, func(tx *sqlx.Tx) (err error) {
+		swept, err = r.sweep(ctx, tx, b)
+		return err
+	})
+	return swept, err
+}
+
 // sweep removes what there is in the first pass that has something.
 func (r *delivery) sweep(ctx context.Context, tx *sqlx.Tx, b inbox.Batch) (inbox.Swept, error) {
 	alone, err := r.takeLease(ctx, tx, cut(b.Owner, maxEventType))
 	if err != nil || !alone {
 		return inbox.Swept{Elsewhere: !alone, Next: b.From}, err
+	}
+	if r.dialect.byIndex != "" {
+		if _, err := tx.ExecContext(ctx, r.dialect.byIndex); err != nil {
+			return inbox.Swept{}, err
+		}
 	}
 	passes := r.passes(b.All)
 	at := b.From
@@ -120,17 +137,6 @@ type pass struct {
 // passes returns what is swept: the store's own consumers, or all. A window that
 // does not end has no pass.
 func (s *Store) passes(all bool) []pass {
-	var ranges []pass
-	switch {
-	case all:
-		ranges = []pass{{from: first, to: last}}
-	case s.cfg.Namespace == "":
-		// What inNamespace leaves as it is, and what it gives an empty namespace.
-		ranges = []pass{{from: first, to: "~"}, {from: "~/", to: "~0"}, {from: "\x7f", to: last}}
-	default:
-		// The byte after the slash ends what begins with the namespace.
-		ranges = []pass{{from: "~" + s.cfg.Namespace + "/", to: "~" + s.cfg.Namespace + "0"}}
-	}
 	own := map[string]time.Duration{}
 	for consumer := range s.cfg.Windows {
 		own[inNamespace(s.cfg.Namespace, consumer)] = s.cfg.window(consumer)
@@ -141,7 +147,7 @@ func (s *Store) passes(all bool) []pass {
 			passes = append(passes, p)
 		}
 	}
-	for _, p := range ranges {
+	for _, p := range s.ranges(all) {
 		p.window = max(s.cfg.Window, 0)
 		for _, consumer := range slices.Sorted(maps.Keys(own)) {
 			if consumer < p.from || consumer >= p.to {
@@ -155,6 +161,20 @@ func (s *Store) passes(all bool) []pass {
 		add(p)
 	}
 	return passes
+}
+
+// ranges returns the consumers of the store's own namespace, or all.
+func (s *Store) ranges(all bool) []pass {
+	switch {
+	case all:
+		return []pass{{from: first, to: last}}
+	case s.cfg.Namespace == "":
+		// What inNamespace leaves as it is, and what it gives an empty namespace.
+		return []pass{{from: first, to: "~"}, {from: "~/", to: "~0"}, {from: "\x7f", to: last}}
+	default:
+		// The byte after the slash ends what begins with the namespace.
+		return []pass{{from: "~" + s.cfg.Namespace + "/", to: "~" + s.cfg.Namespace + "0"}}
+	}
 }
 
 // first and last stand before and after the name of every consumer, which is of

@@ -60,3 +60,8 @@ func inNamespace(namespace, consumer string) string {
 	}
 	return "~" + namespace + "/" + consumer
 }
+
+// outOfNamespace is the consumer that inNamespace has joined.
+func outOfNamespace(namespace, stored string) string {
+	return strings.TrimPrefix(stored, "~"+namespace+"/")
+}

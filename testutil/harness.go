@@ -50,6 +50,12 @@ const (
 	// CanSweep: it is an [inbox.Sweeper]. See Instance.Age.
 	CanSweep Ability = "removes keys whose window is over"
 
+	// CanSweepSingly: a sweep removes as many keys as are asked for, each by its own
+	// age and the window of its consumer, counts them, and keeps other owners off.
+	// Without it, keys go together, when the longest window of all of them is over and
+	// younger ones have come.
+	CanSweepSingly Ability = "removes keys one by one"
+
 	// CanEnd: see Instance.Ends.
 	CanEnd Ability = "lets a handler end the transaction"
 )

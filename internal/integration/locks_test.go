@@ -20,6 +20,12 @@ func servers() map[string]reach {
 	return map[string]reach{"PostgreSQL through pgx": throughPgx, "PostgreSQL through pq": throughPq, "MariaDB": onMariaDB}
 }
 
+// andRotating adds PostgreSQL with two generations.
+func andRotating(all map[string]reach) map[string]reach {
+	all["PostgreSQL, rotating"] = rotatingThroughPgx
+	return all
+}
+
 func d(id string) inbox.Delivery {
 	return inbox.Delivery{Key: inbox.Key{Consumer: "invoices", MessageID: id}}
 }
@@ -43,6 +49,12 @@ func TestLockTimeout(t *testing.T) {
 			func(t *testing.T) sqltest.Database {
 				t.Helper()
 				return postgres(t, "postgres", map[string]string{"lock_timeout": "1234"})
+			}, "SHOW lock_timeout", "1234ms",
+		},
+		"PostgreSQL, rotating, set by the user": {
+			func(t *testing.T) sqltest.Database {
+				t.Helper()
+				return rotating(postgres(t, "pgx", map[string]string{"lock_timeout": "1234"}))
 			}, "SHOW lock_timeout", "1234ms",
 		},
 		"MariaDB, set by the user": {
@@ -93,7 +105,7 @@ func TestLockTimeout(t *testing.T) {
 // store has answered, the row must be free.
 func TestRollbackReachesServer(t *testing.T) {
 	t.Parallel()
-	for name, database := range servers() {
+	for name, database := range andRotating(servers()) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var tables *sqltest.Tables

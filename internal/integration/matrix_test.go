@@ -54,6 +54,16 @@ func TestPostgresThroughPgxModes(t *testing.T) {
 	}
 }
 
+func TestRotatingThroughPgxModes(t *testing.T) {
+	t.Parallel()
+	for _, mode := range []string{"exec", "simple_protocol"} {
+		t.Run(mode, func(t *testing.T) {
+			t.Parallel()
+			testutil.RunStoreTests(t, rotating(postgres(t, "pgx", map[string]string{"default_query_exec_mode": mode})).Harness())
+		})
+	}
+}
+
 func TestPostgresThroughPqBinary(t *testing.T) {
 	t.Parallel()
 	testutil.RunStoreTests(t, postgres(t, "postgres", map[string]string{"binary_parameters": "yes", "timezone": "Asia/Kolkata"}).Harness())

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"fmt"
 	"net/url"
+	"strings"
 	"testing"
 
 	"github.com/watermill-inbox/inbox/inboxsql"
@@ -42,6 +43,14 @@ func postgres(t *testing.T, driver string, params map[string]string) sqltest.Dat
 	}
 }
 
+// rotating is PostgreSQL with two generations.
+func rotating(d sqltest.Database) sqltest.Database {
+	d.Dialect = inboxsql.PostgresRotating
+	d.Configure = func(c *inboxsql.Config) { c.Dialect = inboxsql.PostgresRotating }
+	d.Lacks = map[testutil.Ability]string{testutil.CanSweepSingly: "a rotation removes a whole table at once"}
+	return d
+}
+
 func postgresDSN(t *testing.T, params map[string]string) string {
 	t.Helper()
 	u, err := url.Parse(postgresServer.dsn())
@@ -52,7 +61,7 @@ func postgresDSN(t *testing.T, params map[string]string) string {
 	for name, value := range params {
 		q.Set(name, value)
 	}
-	u.RawQuery = q.Encode()
+	u.RawQuery = strings.ReplaceAll(q.Encode(), "+", "%20") // a plus is no blank to drivers
 	return u.String()
 }
 
@@ -64,7 +73,7 @@ func postgresSwallow(tables *sqltest.Tables, inserts int) {
 	tables.Exec(fmt.Sprintf(`CREATE FUNCTION %[1]s() RETURNS trigger LANGUAGE plpgsql AS
 		$$BEGIN IF %[2]d < 0 OR nextval('%[1]s') <= %[2]d THEN RETURN NULL; END IF; RETURN NEW; END$$`, name, inserts))
 	tables.Cleanup("DROP FUNCTION " + name + " CASCADE")
-	tables.Exec(fmt.Sprintf("CREATE TRIGGER %[1]s BEFORE INSERT ON %[2]s FOR EACH ROW EXECUTE FUNCTION %[1]s()", name, tables.Inbox))
+	tables.Exec(fmt.Sprintf("CREATE TRIGGER %[1]s BEFORE INSERT ON %[2]s FOR EACH ROW EXECUTE FUNCTION %[1]s()", name, tables.Claims()))
 }
 
 // exec runs a statement in the transaction of ctx.
@@ -84,4 +93,14 @@ func TestPostgresThroughPgx(t *testing.T) {
 func TestPostgresThroughPq(t *testing.T) {
 	t.Parallel()
 	testutil.RunStoreTests(t, postgres(t, "postgres", nil).Harness())
+}
+
+func TestRotatingThroughPgx(t *testing.T) {
+	t.Parallel()
+	testutil.RunStoreTests(t, rotatingThroughPgx(t).Harness())
+}
+
+func TestRotatingThroughPq(t *testing.T) {
+	t.Parallel()
+	testutil.RunStoreTests(t, rotatingThroughPq(t).Harness())
 }

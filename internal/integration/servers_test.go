@@ -106,6 +106,16 @@ func throughPq(t *testing.T) sqltest.Database {
 	return postgres(t, "postgres", nil)
 }
 
+func rotatingThroughPgx(t *testing.T) sqltest.Database {
+	t.Helper()
+	return rotating(postgres(t, "pgx", nil))
+}
+
+func rotatingThroughPq(t *testing.T) sqltest.Database {
+	t.Helper()
+	return rotating(postgres(t, "postgres", nil))
+}
+
 func onMariaDB(t *testing.T) sqltest.Database {
 	t.Helper()
 	return mariadb(t, nil)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/watermill-inbox/inbox"
 	"github.com/watermill-inbox/inbox/inboxsql"
+	"github.com/watermill-inbox/inbox/internal/sqltest"
 )
 
 // databases are all there are, by the name of a subtest.
@@ -41,7 +42,7 @@ func process(ctx context.Context, s *inboxsql.Store, id string) (duplicate bool,
 
 func TestMissingTable(t *testing.T) {
 	t.Parallel()
-	for name, database := range databases() {
+	for name, database := range andRotating(databases()) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			place := database(t)
@@ -69,15 +70,19 @@ func TestMissingTable(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			drop(t, db, "TABLE IF EXISTS "+table)
+			for _, own := range sqltest.Names(place.Dialect, table) {
+				drop(t, db, "TABLE IF EXISTS "+own)
+			}
 			for _, want := range []bool{false, true} {
 				if duplicate, err := process(t.Context(), s, "1"); err != nil || duplicate != want {
 					t.Fatalf("got duplicate %v, error %v, want %v", duplicate, err, want)
 				}
 			}
 			// A store that knew the table says the same when it goes.
-			if _, err := db.ExecContext(t.Context(), "DROP TABLE "+table); err != nil {
-				t.Fatal(err)
+			for _, own := range sqltest.Names(place.Dialect, table) {
+				if _, err := db.ExecContext(t.Context(), "DROP TABLE "+own); err != nil {
+					t.Fatal(err)
+				}
 			}
 			if place.Dialect == inboxsql.SQLite { // which has no code for it: the next delivery knows
 				if _, err := process(t.Context(), s, "2"); err == nil {
@@ -97,14 +102,16 @@ func TestMissingTable(t *testing.T) {
 
 func TestCreateTableAtOnce(t *testing.T) {
 	t.Parallel()
-	for name, database := range databases() {
+	for name, database := range andRotating(databases()) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			place := database(t)
 			table := someTable()
 			open := place.Place(t)
 			db := open()
-			drop(t, db, "TABLE IF EXISTS "+table)
+			for _, own := range sqltest.Names(place.Dialect, table) {
+				drop(t, db, "TABLE IF EXISTS "+own)
+			}
 			const n = 8
 			errs := make(chan error, n)
 			for range n {
@@ -132,7 +139,7 @@ func TestCreateTableAtOnce(t *testing.T) {
 
 func TestTableInSchema(t *testing.T) {
 	t.Parallel()
-	for name, database := range databases() {
+	for name, database := range andRotating(databases()) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			place := database(t)
@@ -141,7 +148,7 @@ func TestTableInSchema(t *testing.T) {
 			schema := someTable()
 			create, remove := "CREATE SCHEMA "+schema, "SCHEMA "+schema //nolint:gosec // a name made here
 			switch place.Dialect {
-			case inboxsql.Postgres:
+			case inboxsql.Postgres, inboxsql.PostgresRotating:
 				remove += " CASCADE"
 			case inboxsql.SQLite:
 				create, remove = "ATTACH ':memory:' AS "+schema, ""
@@ -165,7 +172,7 @@ func TestTableInSchema(t *testing.T) {
 				}
 			}
 			var rows int
-			count := "SELECT COUNT(*) FROM " + schema + ".inbox"
+			count := "SELECT COUNT(*) FROM " + sqltest.Names(place.Dialect, schema+".inbox")[0]
 			if err := db.QueryRowContext(t.Context(), count).Scan(&rows); err != nil || rows != 1 {
 				t.Errorf("got %d rows, %v, want 1", rows, err)
 			}
@@ -233,6 +240,26 @@ func TestWrongTable(t *testing.T) {
 		"PostgreSQL: no unique key": {
 			throughPgx, replace("PRIMARY KEY (consumer, source, message_id)", "CHECK (true)"), "primary key",
 		},
+		"PostgreSQL, rotating: a column of the previous table is missing": {
+			rotatingThroughPgx, func(ddl string) string {
+				head, tail, _ := strings.Cut(ddl, "_previous")
+				return head + "_previous" + strings.Replace(tail, "    produced     bytea,\n", "", 1)
+			}, "_previous: column produced",
+		},
+		"PostgreSQL, rotating: no unique key on the current table": {
+			rotatingThroughPgx, func(ddl string) string {
+				head, tail, _ := strings.Cut(ddl, "_previous")
+				columns, rest, _ := strings.Cut(head, "CONSTRAINT")
+				_, rest, _ = strings.Cut(rest, "\n")
+				return columns + "CHECK (true)\n" + rest + "_previous" + tail
+			}, "_current: column consumer is not in a primary key",
+		},
+		"PostgreSQL, rotating: ids of the previous table are padded": {
+			rotatingThroughPgx, func(ddl string) string {
+				head, tail, _ := strings.Cut(ddl, "_previous")
+				return head + "_previous" + strings.Replace(tail, `message_id   text COLLATE "C"`, `message_id   char(64)`, 1)
+			}, "_previous: column message_id",
+		},
 		"SQLite: ids that differ in case are merged": {
 			onSQLite, replace("message_id   TEXT NOT NULL", "message_id   TEXT COLLATE NOCASE NOT NULL"), "message_id",
 		},
@@ -270,7 +297,9 @@ func TestWrongTable(t *testing.T) {
 				drop(t, db, "COLLATION "+own)
 				changed = strings.ReplaceAll(changed, "inbox_test_ci", own)
 			}
-			drop(t, db, "TABLE IF EXISTS "+table)
+			for _, own := range sqltest.Names(place.Dialect, table) {
+				drop(t, db, "TABLE IF EXISTS "+own)
+			}
 			for statement := range strings.SplitSeq(changed, ";\n") {
 				if strings.TrimSpace(statement) == "" {
 					continue

@@ -17,7 +17,7 @@ import (
 // table of effects and one with a unique column.
 type Tables struct {
 	DB    *sql.DB // the pool of the first store
-	Inbox string  // the name of the inbox table
+	Inbox string  // the name of the inbox table; see [Names]
 
 	t       *testing.T
 	dialect inboxsql.Dialect
@@ -29,15 +29,31 @@ func create(t *testing.T, db *sql.DB, s *inboxsql.Store, d inboxsql.Dialect, nam
 	if err := s.CreateTable(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { tables.Exec("DROP TABLE IF EXISTS " + name) })
-	for _, other := range []string{tables.EffectsTable(), tables.UniqueTable()} {
-		t.Cleanup(func() { tables.Exec("DROP TABLE IF EXISTS " + other) })
+	for _, own := range append(Names(d, name), tables.EffectsTable(), tables.UniqueTable()) {
+		t.Cleanup(func() { tables.Exec("DROP TABLE IF EXISTS " + own) })
+	}
+	if d == inboxsql.PostgresRotating { // a rotation does not wait for a vacuum
+		for _, own := range Names(d, name) {
+			tables.Exec("ALTER TABLE " + own + " SET (autovacuum_enabled = off)")
+		}
 	}
 	tables.Exec("CREATE TABLE " + tables.EffectsTable() + " (id VARCHAR(100) NOT NULL)")
 	tables.Exec("CREATE TABLE " + tables.UniqueTable() + " (id VARCHAR(100) NOT NULL PRIMARY KEY)")
 	tables.Exec(tables.insertTaken())
 	return tables
 }
+
+// Names are the names of the tables that an inbox of this name consists of; claims go
+// into the first one.
+func Names(d inboxsql.Dialect, inbox string) []string {
+	if d == inboxsql.PostgresRotating {
+		return []string{inbox + "_current", inbox + "_previous"}
+	}
+	return []string{inbox}
+}
+
+// Claims is the name of the table that claims go into.
+func (x *Tables) Claims() string { return Names(x.dialect, x.Inbox)[0] }
 
 // EffectsTable is the name of the table of effects.
 func (x *Tables) EffectsTable() string { return x.Inbox + "_effects" }
@@ -88,32 +104,41 @@ func (x *Tables) Effects(id string) int {
 }
 
 // Keys counts the committed keys.
-func (x *Tables) Keys() int {
+func (x *Tables) Keys() (n int) {
 	x.t.Helper()
-	return x.count("SELECT COUNT(*) FROM " + x.Inbox)
+	for _, table := range Names(x.dialect, x.Inbox) {
+		n += x.count("SELECT COUNT(*) FROM " + table)
+	}
+	return n
 }
 
 // Remove deletes a committed key.
 func (x *Tables) Remove(key inbox.Key) {
 	x.t.Helper()
 	where := fmt.Sprintf("consumer = %s AND source = %s AND message_id = %s", x.bind("1"), x.bind("2"), x.bind("3"))
-	x.Exec("DELETE FROM "+x.Inbox+" WHERE "+where, key.Consumer, key.Source, key.MessageID)
+	for _, table := range Names(x.dialect, x.Inbox) {
+		x.Exec("DELETE FROM "+table+" WHERE "+where, key.Consumer, key.Source, key.MessageID)
+	}
 }
 
 // Age has a committed key be received so long ago.
 func (x *Tables) Age(key inbox.Key, ago time.Duration) {
 	x.t.Helper()
+	const postgres = "received_at = now() - $1::bigint * interval '1 microsecond'"
 	set := map[inboxsql.Dialect]string{
-		inboxsql.Postgres: "received_at = now() - $1::bigint * interval '1 microsecond'",
-		inboxsql.MySQL:    "received_at = UTC_TIMESTAMP(6) - INTERVAL ? MICROSECOND",
-		inboxsql.SQLite:   "received_at = strftime('%Y-%m-%d %H:%M:%f', 'now', -(? / 1000000.0) || ' seconds')",
+		inboxsql.Postgres:         postgres,
+		inboxsql.PostgresRotating: postgres,
+		inboxsql.MySQL:            "received_at = UTC_TIMESTAMP(6) - INTERVAL ? MICROSECOND",
+		inboxsql.SQLite:           "received_at = strftime('%Y-%m-%d %H:%M:%f', 'now', -(? / 1000000.0) || ' seconds')",
 	}[x.dialect]
 	consumer := key.Consumer
 	if strings.HasPrefix(consumer, "~") { // as a store without a namespace keeps it
 		consumer = "~/" + consumer
 	}
 	where := fmt.Sprintf("consumer = %s AND source = %s AND message_id = %s", x.bind("2"), x.bind("3"), x.bind("4"))
-	x.Exec("UPDATE "+x.Inbox+" SET "+set+" WHERE "+where, ago.Microseconds(), consumer, key.Source, key.MessageID)
+	for _, table := range Names(x.dialect, x.Inbox) {
+		x.Exec("UPDATE "+table+" SET "+set+" WHERE "+where, ago.Microseconds(), consumer, key.Source, key.MessageID)
+	}
 }
 
 func (x *Tables) count(query string, args ...any) int {
@@ -128,7 +153,7 @@ func (x *Tables) count(query string, args ...any) int {
 }
 
 func (x *Tables) bind(n string) string {
-	if x.dialect == inboxsql.Postgres {
+	if x.dialect == inboxsql.Postgres || x.dialect == inboxsql.PostgresRotating {
 		return "$" + n
 	}
 	return "?"
