@@ -88,6 +88,14 @@ fuzz: ## Run each fuzz target for FUZZTIME (200000x)
 bench: ## Run the benchmarks, with allocations
 	go test -run '^$$' -bench . -benchmem ./...
 
+.PHONY: bench-retention
+bench-retention: ## Measure what removing old keys costs beside it (needs PostgreSQL alone, takes 10 minutes)
+	go run -C internal/bench ./retention
+
+.PHONY: test-long
+test-long: ## Run the tests of retention with a million keys, and for a minute (needs the databases)
+	cd internal/integration && INBOX_TEST_LONG=1 go test -count=1 -timeout 30m -v -run 'TestSweepOfManyRows|TestCleanerBesideConsumers' .
+
 .PHONY: services
 services: ## Start the databases and brokers of the integration tests
 	docker compose up --detach --wait

@@ -85,13 +85,24 @@ func sweepWindow(t *testing.T, h Harness) {
 	if got := s.Window("invoices"); got != window {
 		t.Errorf("the store says that the window is %s, want %s", got, window)
 	}
-	young, old := keyOf("young"), keyOf("old")
-	in.process(t, young, window+inbox.ClockSkew-30*time.Second)
+	old := keyOf("old")
 	in.process(t, old, window+inbox.ClockSkew+time.Second)
-	if n := sweepAll(t, s, inbox.Batch{Owner: "a", Limit: 10}); n != 1 {
-		t.Errorf("%d keys went, want 1", n)
+	// A machine that takes longer than the margin has shown nothing, and tries again.
+	const margin, attempts = 2 * time.Second, 10
+	for attempt := 1; ; attempt++ {
+		young := keyOf("young " + strconv.Itoa(attempt))
+		in.process(t, young, 0)
+		aged := time.Now()
+		in.Age(young, window+inbox.ClockSkew-margin)
+		sweepAll(t, s, inbox.Batch{Owner: "a", Limit: 10})
+		if time.Since(aged) < margin {
+			in.mustRemember(t, []inbox.Key{young, old}, young)
+			break
+		}
+		if attempt == attempts {
+			t.Fatalf("a sweep takes longer than %s", margin)
+		}
 	}
-	in.mustRemember(t, []inbox.Key{young, old}, young)
 	deliver(t.Context(), in.Store, old, in.writes("old")).mustProcess(t)
 	in.mustHave(t, 2, "old")
 }

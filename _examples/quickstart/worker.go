@@ -17,6 +17,7 @@ import (
 
 	"github.com/watermill-inbox/inbox/inboxsql"
 	inboxmw "github.com/watermill-inbox/inbox/middleware"
+	"github.com/watermill-inbox/inbox/retention"
 )
 
 const (
@@ -50,6 +51,7 @@ func work(ctx context.Context, w way, database string, t *trouble) error {
 		router.AddHandler("invoices", ordersTopic, orders, emailsTopic, emails, unprotected(db, handle)) //nolint:contextcheck // the message has one
 	case withLine:
 		router.AddMiddleware(inboxmw.MustNew(inboxsql.MustNew(db, nil), nil).Middleware)
+		router.AddPlugin(retention.MustNew(inboxsql.MustNew(db, nil), nil).Plugin) // removes keys that are older than a week
 		router.AddHandler("invoices", ordersTopic, orders, emailsTopic, emails, inboxmw.TxHandler(handle))
 	case writtenByHand:
 		router.AddHandler("invoices", ordersTopic, orders, emailsTopic, emails, byHand(db, handle)) //nolint:contextcheck // the message has one

@@ -77,6 +77,11 @@ func newMySQL(t *testing.T) (d *database, cut func()) {
 		t.Fatal(err)
 	}
 	config.Logger = &mysql.NopLogger{} // a connection that is cut is no news
+	if config.Params == nil {
+		config.Params = map[string]string{}
+	}
+	// By default a statement waits 50 s for a lock, which is nearly the patience of a test.
+	config.Params["innodb_lock_wait_timeout"] = "5"
 	connector, err := mysql.NewConnector(config)
 	if err != nil {
 		t.Fatal(err)
