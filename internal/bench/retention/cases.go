@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -76,6 +77,7 @@ func (b *bench) sweepMillion(ctx context.Context) error {
 	return b.with(ctx, inboxsql.Config{}, func(s *inboxsql.Store, table string) error {
 		var ratios []float64
 		var took []time.Duration
+		c := retention.MustNew(s, nil) // another one would have to wait for the lease of the first
 		for range b.few() {
 			if err := b.fill(ctx, table, b.million, true); err != nil {
 				return err
@@ -87,10 +89,13 @@ func (b *bench) sweepMillion(ctx context.Context) error {
 			var swept retention.Report
 			var failure error
 			beside, err := b.measureWhile(ctx, s, func(ctx context.Context) {
-				swept, failure = retention.MustNew(s, nil).Sweep(ctx)
+				swept, failure = c.Sweep(ctx)
 			})
-			if err != nil || failure != nil {
-				return fmt.Errorf("sweep: %w, %w", err, failure)
+			switch {
+			case err != nil || failure != nil:
+				return fmt.Errorf("sweep: %w", errors.Join(err, failure))
+			case swept.Removed < b.million:
+				return fmt.Errorf("sweep: it removed %+v", swept)
 			}
 			ratios = append(ratios, beside.rate/quiet.rate)
 			took = append(took, swept.Duration)
@@ -117,7 +122,7 @@ func (b *bench) rotateMillion(ctx context.Context) error {
 				_, failure = retention.MustNew(s, nil).Sweep(ctx)
 			})
 			if err != nil || failure != nil {
-				return fmt.Errorf("rotate: %w, %w", err, failure)
+				return fmt.Errorf("rotate: %w", errors.Join(err, failure))
 			}
 			over = append(over, float64(beside.longest-quiet.longest)/float64(time.Millisecond))
 			// The keys of this round, which are young, would keep the next rotation away.
@@ -174,7 +179,7 @@ func (b *bench) size(ctx context.Context) error {
 		if err := b.db.QueryRowContext(ctx, "SELECT pg_total_relation_size($1)", table).Scan(&bytes); err != nil {
 			return err
 		}
-		fmt.Printf("\n%d bytes a row with its indexes (ids are UUIDs, no record or result)\n", bytes/int64(b.million))
+		fmt.Printf("%d bytes a row with its indexes (ids are UUIDs, no record or result)\n\n", bytes/int64(b.million))
 		return nil
 	})
 }
