@@ -16,8 +16,9 @@ import (
 // again, and returns the entry that it removed, and whether there was one. The
 // message must be sent again by someone: forgetting does not.
 //
-// All processes see it at once. A delivery in flight is waited for as by another delivery: up to Config.Wait,
-// then the error is [inbox.ErrInFlight] and nothing is removed.
+// All processes see it at once. A delivery in flight is waited for as by another
+// delivery: up to Config.Wait, then the error is [inbox.ErrInFlight] and nothing is
+// removed.
 func (s *Store) Forget(ctx context.Context, key inbox.Key) (inbox.Entry, bool, error) {
 	r := s.newDelivery(ctx, inbox.Delivery{Key: key})
 	return r.connected(ctx, func(ctx context.Context) (inbox.Entry, bool, error) {
@@ -115,13 +116,10 @@ const forgetMost = 500
 func (s *Store) forgetBatch(ctx context.Context, part pass, from, until time.Time) (gone []inbox.Entry, now time.Time, more bool, err error) {
 	r := s.newDelivery(ctx, inbox.Delivery{})
 	r.options = s.dialect.sweepOptions
-	if r.conn, err = s.connect(ctx); err != nil {
-		return nil, now, false, r.failed(inbox.OpConnect, err)
+	if _, err = r.open(ctx); err != nil {
+		return nil, now, false, err
 	}
 	defer r.conn.Close() //nolint:errcheck // gives the connection back
-	if _, err = s.describe(ctx, r.conn); err != nil {
-		return nil, now, false, r.failed(inbox.OpConnect, err)
-	}
 	for attempt := 1; ; attempt++ {
 		err = r.transact(ctx, func(tx *sqlx.Tx) (err error) {
 			var found []inbox.Entry

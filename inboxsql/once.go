@@ -67,25 +67,35 @@ func (r *delivery) connected(ctx context.Context, do func(context.Context) (inbo
 }
 
 func (r *delivery) onConnection(ctx context.Context, do func(context.Context) (inbox.Entry, bool, error)) (inbox.Entry, bool, error) {
-	conn, err := r.connect(ctx)
+	t, err := r.open(ctx)
 	if err != nil {
-		return inbox.Entry{}, false, r.failed(inbox.OpConnect, err)
+		return inbox.Entry{}, false, err
 	}
-	defer conn.Close() //nolint:errcheck // gives the connection back; there is nothing to learn from it
-	t, err := r.describe(ctx, conn)
-	if err != nil {
-		return inbox.Entry{}, false, r.failed(inbox.OpConnect, err)
-	}
+	defer r.conn.Close() //nolint:errcheck // gives the connection back; there is nothing to learn from it
 	key := r.d.Key
 	key.Consumer = inNamespace(r.cfg.Namespace, key.Consumer)
 	if err := t.fits(key); err != nil {
 		return inbox.Entry{}, false, err
 	}
-	r.conn, r.server = conn, t.server
 	r.key = []any{r.dialect.bind(key.Consumer), r.dialect.bind(key.Source), r.dialect.bind(key.MessageID)}
 	run, release := inbox.Detach(ctx)
 	defer release()
 	return do(run)
+}
+
+// open takes a connection, which the caller gives back unless there is an error.
+func (r *delivery) open(ctx context.Context) (*table, error) {
+	conn, err := r.connect(ctx)
+	if err != nil {
+		return nil, r.failed(inbox.OpConnect, err)
+	}
+	t, err := r.describe(ctx, conn)
+	if err != nil {
+		_ = conn.Close()
+		return nil, r.failed(inbox.OpConnect, err)
+	}
+	r.conn, r.server = conn, t.server
+	return t, nil
 }
 
 func (r *delivery) once(ctx context.Context, fn func(context.Context) (inbox.Effect, error)) (inbox.Entry, bool, error) {

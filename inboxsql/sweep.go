@@ -22,16 +22,10 @@ func (s *Store) Sweep(ctx context.Context, b inbox.Batch) (inbox.Swept, error) {
 	}
 	r := s.newDelivery(ctx, inbox.Delivery{})
 	r.options = s.dialect.sweepOptions
-	var err error
-	if r.conn, err = s.connect(ctx); err != nil {
-		return inbox.Swept{}, r.failed(inbox.OpConnect, err)
+	if _, err := r.open(ctx); err != nil {
+		return inbox.Swept{}, err
 	}
 	defer r.conn.Close() //nolint:errcheck // gives the connection back
-	t, err := s.describe(ctx, r.conn)
-	if err != nil {
-		return inbox.Swept{}, r.failed(inbox.OpConnect, err)
-	}
-	r.server = t.server
 	remove := r.removeBatch
 	if r.dialect.rotates() {
 		remove = r.rotate
