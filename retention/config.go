@@ -27,7 +27,7 @@ type Config struct {
 	Interval time.Duration
 
 	// Batch is how many keys are removed in one transaction. It shrinks where one
-	// takes long or meets a deadlock, and grows up to ten times itself where a sweep
+	// takes long or meets a deadlock, and grows up to five times itself where a sweep
 	// has much to do. Zero: [DefaultBatch].
 	Batch int
 

@@ -15,7 +15,7 @@ type pace struct {
 const (
 	fast, slow   = 25 * time.Millisecond, 100 * time.Millisecond
 	manyFast     = 10
-	mostTimes    = 10 // the usual size
+	mostTimes    = 5 // the usual size
 	fewest       = 10
 	mostFailures = 5
 )

@@ -45,7 +45,7 @@ func TestSweep(t *testing.T) {
 			if _, err := retention.MustNew(f, nil).Sweep(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			if got := slices.Compact(f.sizes()); !slices.Equal(got, []int{1000, 2000, 4000, 8000, 10000}) {
+			if got := slices.Compact(f.sizes()); !slices.Equal(got, []int{1000, 2000, 4000, 5000}) {
 				t.Errorf("got %d", got)
 			}
 		})
