@@ -15,7 +15,7 @@ import (
 // not see.
 func TestForgetBesideADeliveryInFlight(t *testing.T) {
 	t.Parallel()
-	for name, database := range andRotating(servers()) {
+	for name, database := range andRotating(onServers()) {
 		t.Run(name+" waits for it, and then forgets what it stored", func(t *testing.T) {
 			t.Parallel()
 			in := database(t).Harness().Open(t, testutil.Options{})

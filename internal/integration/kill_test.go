@@ -19,7 +19,7 @@ import (
 // runs and while it commits. What became of the commit only the next delivery knows.
 func TestKilledSession(t *testing.T) {
 	t.Parallel()
-	databases := andRotating(servers())
+	databases := andRotating(onServers())
 	databases["MariaDB"] = func(t *testing.T) sqltest.Database {
 		t.Helper()
 

@@ -16,7 +16,7 @@ import (
 )
 
 // servers are the databases whose rows can be locked, by the name of a subtest.
-func servers() map[string]reach {
+func onServers() map[string]reach {
 	return map[string]reach{"PostgreSQL through pgx": throughPgx, "PostgreSQL through pq": throughPq, "MariaDB": onMariaDB}
 }
 
@@ -105,7 +105,7 @@ func TestLockTimeout(t *testing.T) {
 // store has answered, the row must be free.
 func TestRollbackReachesServer(t *testing.T) {
 	t.Parallel()
-	for name, database := range andRotating(servers()) {
+	for name, database := range andRotating(onServers()) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var tables *sqltest.Tables

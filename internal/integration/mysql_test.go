@@ -11,6 +11,7 @@ import (
 	"github.com/go-sql-driver/mysql"
 
 	"github.com/watermill-inbox/inbox/inboxsql"
+	"github.com/watermill-inbox/inbox/internal/integration/servers"
 	"github.com/watermill-inbox/inbox/internal/sqltest"
 	"github.com/watermill-inbox/inbox/testutil"
 )
@@ -18,7 +19,7 @@ import (
 // mariadb is MariaDB with changes to the configuration of the driver.
 func mariadb(t *testing.T, configure func(*mysql.Config)) sqltest.Database {
 	t.Helper()
-	mysqlServer.need(t)
+	servers.MariaDB.Need(t)
 	return sqltest.Database{
 		Dialect: inboxsql.MySQL,
 		Place: func(t *testing.T) func() *sql.DB {
@@ -55,9 +56,9 @@ func mariadb(t *testing.T, configure func(*mysql.Config)) sqltest.Database {
 
 func mysqlConfig(t *testing.T, configure func(*mysql.Config)) *mysql.Config {
 	t.Helper()
-	c, err := mysql.ParseDSN(mysqlServer.dsn())
+	c, err := mysql.ParseDSN(servers.MariaDB.Address())
 	if err != nil {
-		t.Fatalf("%s: %v", mysqlServer.env, err)
+		t.Fatalf("%s: %v", servers.MariaDB.Env, err)
 	}
 	if configure != nil {
 		configure(c)

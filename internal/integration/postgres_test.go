@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/watermill-inbox/inbox/inboxsql"
+	"github.com/watermill-inbox/inbox/internal/integration/servers"
 	"github.com/watermill-inbox/inbox/internal/sqltest"
 	"github.com/watermill-inbox/inbox/testutil"
 )
@@ -16,7 +17,7 @@ import (
 // postgres is PostgreSQL through a driver, with parameters added to the DSN.
 func postgres(t *testing.T, driver string, params map[string]string) sqltest.Database {
 	t.Helper()
-	postgresServer.need(t)
+	servers.Postgres.Need(t)
 	return sqltest.Database{
 		Dialect: inboxsql.Postgres,
 		Place: func(t *testing.T) func() *sql.DB {
@@ -53,9 +54,9 @@ func rotating(d sqltest.Database) sqltest.Database {
 
 func postgresDSN(t *testing.T, params map[string]string) string {
 	t.Helper()
-	u, err := url.Parse(postgresServer.dsn())
+	u, err := url.Parse(servers.Postgres.Address())
 	if err != nil {
-		t.Fatalf("%s must be a URL: %v", postgresServer.env, err)
+		t.Fatalf("%s must be a URL: %v", servers.Postgres.Env, err)
 	}
 	q := u.Query()
 	for name, value := range params {

@@ -19,6 +19,7 @@ import (
 
 	"github.com/watermill-inbox/inbox"
 	"github.com/watermill-inbox/inbox/inboxsql"
+	"github.com/watermill-inbox/inbox/internal/integration/servers"
 )
 
 // pair is an inbox of two generations, with a table of effects, of one test.
@@ -30,8 +31,8 @@ type pair struct {
 
 func newPair(t *testing.T) *pair {
 	t.Helper()
-	postgresServer.need(t)
-	p := &pair{t: t, db: open(t, "pgx", postgresServer.dsn()), table: someTable()}
+	servers.Postgres.Need(t)
+	p := &pair{t: t, db: open(t, "pgx", servers.Postgres.Address()), table: someTable()}
 	for _, table := range []string{"_current", "_previous", "_effects", ""} {
 		drop(t, p.db, "TABLE IF EXISTS "+p.table+table)
 	}
@@ -768,7 +769,7 @@ func (c *recordingConn) QueryContext(ctx context.Context, query string, args []d
 func TestRotatingClaimUsesBothPrimaryKeys(t *testing.T) {
 	t.Parallel()
 	p := newPair(t).created()
-	config, err := pgx.ParseConfig(postgresServer.dsn())
+	config, err := pgx.ParseConfig(servers.Postgres.Address())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,7 +16,7 @@ import (
 
 // databases are all there are, by the name of a subtest.
 func databases() map[string]reach {
-	all := servers()
+	all := onServers()
 	all["SQLite"] = onSQLite
 	return all
 }

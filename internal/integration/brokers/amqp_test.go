@@ -15,6 +15,7 @@ import (
 	amqp091 "github.com/rabbitmq/amqp091-go"
 
 	"github.com/watermill-inbox/inbox/internal/integration/brokers"
+	"github.com/watermill-inbox/inbox/internal/integration/servers"
 )
 
 func TestAMQP(t *testing.T) {
@@ -25,7 +26,7 @@ func TestAMQP(t *testing.T) {
 	}
 	runSuite(t, Broker{
 		Name:     "amqp",
-		Reach:    rabbitServer.need,
+		Reach:    servers.RabbitMQ.Need,
 		Open:     openAMQP,
 		Lacks:    lacks,
 		OddTopic: " \x00/#*ü", // names have to be UTF-8
@@ -35,7 +36,7 @@ func TestAMQP(t *testing.T) {
 // openAMQP has a fanout exchange for each topic, and a queue for each group.
 func openAMQP(t *testing.T, s Setting) *Env {
 	t.Helper()
-	uri, err := amqp091.ParseURI(rabbitServer.address())
+	uri, err := amqp091.ParseURI(servers.RabbitMQ.Address())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -92,7 +93,7 @@ func openAMQP(t *testing.T, s Setting) *Env {
 }
 
 func amqpConfig(group string, dial func(network, address string) (net.Conn, error)) amqp.Config {
-	config := amqp.NewDurablePubSubConfig(rabbitServer.address(), amqp.GenerateQueueNameTopicNameWithSuffix(group))
+	config := amqp.NewDurablePubSubConfig(servers.RabbitMQ.Address(), amqp.GenerateQueueNameTopicNameWithSuffix(group))
 	config.Connection.AmqpConfig = &amqp091.Config{Dial: dial}
 	config.Marshaler = brokers.AMQPMarshaler{}
 	config.Publish.ConfirmDelivery = true // else a publish that the broker lost is taken for done
@@ -103,7 +104,7 @@ func amqpConfig(group string, dial func(network, address string) (net.Conn, erro
 // openAMQPChannel opens a channel with confirms that nothing cuts.
 func openAMQPChannel(t *testing.T) *amqp091.Channel {
 	t.Helper()
-	connection, err := amqp091.Dial(rabbitServer.address())
+	connection, err := amqp091.Dial(servers.RabbitMQ.Address())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/jmoiron/sqlx"
 
 	"github.com/watermill-inbox/inbox/inboxsql"
+	"github.com/watermill-inbox/inbox/internal/integration/servers"
 	"github.com/watermill-inbox/inbox/internal/sqlitetest"
 )
 
@@ -48,7 +49,7 @@ func newSQLite(t *testing.T) *database {
 // test itself.
 func newPostgres(t *testing.T) (d *database, cut func()) {
 	t.Helper()
-	config, err := pgx.ParseConfig(postgresServer.address())
+	config, err := pgx.ParseConfig(servers.Postgres.Address())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,7 +73,7 @@ func newPostgres(t *testing.T) (d *database, cut func()) {
 // newMySQL is [newPostgres] for MySQL and MariaDB.
 func newMySQL(t *testing.T) (d *database, cut func()) {
 	t.Helper()
-	config, err := mysql.ParseDSN(mysqlServer.address())
+	config, err := mysql.ParseDSN(servers.MariaDB.Address())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"os"
 	"testing"
+
+	"github.com/watermill-inbox/inbox/internal/integration/servers"
 )
 
 func TestMain(m *testing.M) {
@@ -15,10 +17,6 @@ func TestMain(m *testing.M) {
 	}
 	code := m.Run()
 	fmt.Print(&results)
-	for _, s := range servers() {
-		if err := s.missing(); err != nil {
-			fmt.Printf("NOT COVERED: %s (%s): %v\n", s.name, s.env, err)
-		}
-	}
+	servers.Report(os.Stdout, servers.Postgres, servers.MariaDB, servers.RabbitMQ, servers.Redis)
 	os.Exit(code)
 }

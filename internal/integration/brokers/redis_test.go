@@ -10,13 +10,14 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/watermill-inbox/inbox/internal/integration/brokers"
+	"github.com/watermill-inbox/inbox/internal/integration/servers"
 )
 
 func TestRedis(t *testing.T) {
 	t.Parallel()
 	runSuite(t, Broker{
 		Name:     "redis",
-		Reach:    redisServer.need,
+		Reach:    servers.Redis.Need,
 		Open:     openRedis,
 		OddTopic: " \r\n\x00\xff/{*}ü",
 	})
@@ -25,7 +26,7 @@ func TestRedis(t *testing.T) {
 // openRedis has a stream for each topic, from whose first entry on a group reads.
 func openRedis(t *testing.T, s Setting) *Env {
 	t.Helper()
-	client := redis.NewClient(&redis.Options{Addr: redisServer.address()})
+	client := redis.NewClient(&redis.Options{Addr: servers.Redis.Address()})
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()
@@ -39,7 +40,7 @@ func openRedis(t *testing.T, s Setting) *Env {
 		}
 	})
 	door := newDoor(t)
-	door.lead(redisServer.address())
+	door.lead(servers.Redis.Address())
 	acks := &lostAcks{}
 	return &Env{
 		Publisher: func() message.Publisher {
@@ -82,7 +83,7 @@ func openRedis(t *testing.T, s Setting) *Env {
 		Native: brokers.RedisRecord(),
 		Interrupt: func() {
 			door.shut()
-			door.lead(redisServer.address())
+			door.lead(servers.Redis.Address())
 		},
 		RefuseAcks: acks.lose.Store,
 	}

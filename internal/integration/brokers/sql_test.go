@@ -14,6 +14,7 @@ import (
 
 	"github.com/watermill-inbox/inbox/inboxsql"
 	"github.com/watermill-inbox/inbox/internal/integration/brokers"
+	"github.com/watermill-inbox/inbox/internal/integration/servers"
 	inboxmw "github.com/watermill-inbox/inbox/middleware"
 )
 
@@ -147,7 +148,7 @@ func subscriberV4(schema sqlv4.SchemaAdapter, offsets sqlv4.OffsetsAdapter) func
 func sqlBroker(ps sqlPubSub) Broker {
 	const notJSON = "payloads are stored as JSON"
 	b := Broker{
-		Name: ps.name, Reach: postgresServer.need, Open: ps.open, OddTopic: "-$:._A",
+		Name: ps.name, Reach: servers.Postgres.Need, Open: ps.open, OddTopic: "-$:._A",
 		Lacks: map[string]string{},
 		Refuses: map[string]string{
 			oddLong: "the column uuid has 36 characters",
@@ -157,7 +158,7 @@ func sqlBroker(ps sqlPubSub) Broker {
 		},
 	}
 	if ps.dialect == inboxsql.MySQL {
-		b.Reach = mysqlServer.need
+		b.Reach = servers.MariaDB.Need
 	} else {
 		b.Refuses[oddNUL] = "PostgreSQL has no NUL in text"
 	}

@@ -15,7 +15,7 @@ type Broker struct {
 
 	// Reach skips or fails the test where the broker is not there. Nil: it runs in
 	// this process.
-	Reach func(t *testing.T)
+	Reach func(tb testing.TB)
 
 	// Open makes the topics of a case, with its groups.
 	Open func(t *testing.T, s Setting) *Env

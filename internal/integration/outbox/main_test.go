@@ -2,9 +2,10 @@ package outbox_test
 
 import (
 	"flag"
-	"fmt"
 	"os"
 	"testing"
+
+	"github.com/watermill-inbox/inbox/internal/integration/servers"
 )
 
 func TestMain(m *testing.M) {
@@ -14,10 +15,6 @@ func TestMain(m *testing.M) {
 		panic(err)
 	}
 	code := m.Run()
-	for _, s := range []*server{postgresServer, mariadbServer} {
-		if err := s.missing(); err != nil {
-			fmt.Printf("NOT COVERED: outbox on %s (%s): %v\n", s.name, s.env, err)
-		}
-	}
+	servers.Report(os.Stdout, servers.Postgres, servers.MariaDB)
 	os.Exit(code)
 }

@@ -5,80 +5,30 @@ import (
 	"database/sql"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
-	_ "github.com/go-sql-driver/mysql" // the driver "mysql"
-	_ "github.com/jackc/pgx/v5/stdlib" // the driver "pgx"
-	_ "github.com/lib/pq"              // the driver "postgres"
-
 	"github.com/watermill-inbox/inbox/inboxsql"
+	"github.com/watermill-inbox/inbox/internal/integration/servers"
 )
 
 // patience is how long anything may take that a test waits for. Other tests may
 // hold transactions open meanwhile, behind which watermill-sql waits.
 const patience = 90 * time.Second
 
-// server is a database server that may be there or not.
+// server is where the tests have their tables.
 type server struct {
-	name, env, usual string
-	driver           string
-	dialect          inboxsql.Dialect
-
-	once sync.Once
-	err  error
+	*servers.Server
+	driver  string
+	dialect inboxsql.Dialect
 }
 
-//nolint:gochecknoglobals // looked for once
+//nolint:gochecknoglobals // constants
 var (
-	postgresServer = &server{
-		name: "PostgreSQL", env: "INBOX_TEST_POSTGRES_DSN", driver: "pgx", dialect: inboxsql.Postgres,
-		usual: "postgres://postgres@127.0.0.1:5432/test?sslmode=disable",
-	}
-	mariadbServer = &server{
-		name: "MariaDB", env: "INBOX_TEST_MYSQL_DSN", driver: "mysql", dialect: inboxsql.MySQL,
-		usual: "root@tcp(127.0.0.1:3306)/test",
-	}
+	postgresServer = &server{Server: servers.Postgres, driver: "pgx", dialect: inboxsql.Postgres}
+	mariadbServer  = &server{Server: servers.MariaDB, driver: "mysql", dialect: inboxsql.MySQL}
 )
-
-func (s *server) dsn() string {
-	if dsn := os.Getenv(s.env); dsn != "" {
-		return dsn
-	}
-	return s.usual
-}
-
-// missing returns why the server cannot be reached, nil if it can.
-func (s *server) missing() error {
-	s.once.Do(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
-		defer cancel()
-		db, err := sql.Open(s.driver, s.dsn())
-		if err != nil {
-			s.err = err
-			return
-		}
-		defer db.Close() //nolint:errcheck // it was asked one thing
-		s.err = db.PingContext(ctx)
-	})
-	return s.err
-}
-
-// need skips the test if the server is not there, or fails it if all are required.
-func (s *server) need(t *testing.T) {
-	t.Helper()
-	err := s.missing()
-	switch {
-	case err == nil:
-	case os.Getenv("INBOX_TEST_REQUIRE") == "all":
-		t.Fatalf("%s is required (INBOX_TEST_REQUIRE=all) and cannot be reached: %v", s.name, err)
-	default:
-		t.Skipf("%s cannot be reached (%s): %v", s.name, s.env, err)
-	}
-}
 
 // database is a server as one test uses it.
 type database struct {
@@ -90,8 +40,8 @@ type database struct {
 // open opens a pool that the test closes. param is added to the DSN.
 func (s *server) open(t *testing.T, driver, param string) *database {
 	t.Helper()
-	s.need(t)
-	dsn := s.dsn()
+	s.Need(t)
+	dsn := s.Address()
 	if param != "" {
 		separator := "?"
 		if strings.Contains(dsn, "?") {
