@@ -76,12 +76,18 @@ func (r *delivery) unclaim(ctx context.Context, cause error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTimeout)
 	defer cancel()
 	var n int
-	if err := r.conn.QueryRowContext(ctx, r.dialect.orphan, r.thisClaim()...).Scan(&n); err != nil || n == 0 {
-		return cause // rolled back, by a deadlock, say; or out of reach
+	if err := r.conn.QueryRowContext(ctx, r.dialect.orphan, r.thisClaim()...).Scan(&n); err != nil {
+		return errors.Join(cause, r.failed(inbox.OpRollback, fmt.Errorf("look whether the claim outlived its handler: %w", err)))
 	}
-	_, err := r.conn.ExecContext(ctx, r.dialect.unclaim, r.thisClaim()...)
-	ended := fmt.Errorf("%w: the handler committed it (by Commit, or a statement such as DDL), so that its effects up to there stay although it failed; its key was removed again", inbox.ErrTxEnded)
-	return errors.Join(cause, r.failed(inbox.OpCommit, ended), err)
+	if n == 0 {
+		return cause // rolled back, by a deadlock, say
+	}
+	const committed = "the handler committed it (by Commit, or a statement such as DDL), so that its effects up to there stay although it failed"
+	if _, err := r.conn.ExecContext(ctx, r.dialect.unclaim, r.thisClaim()...); err != nil {
+		ended := fmt.Errorf("%w: %s, and its key could not be removed: forget it, or the next delivery is taken for a duplicate: %w", inbox.ErrTxEnded, committed, err)
+		return errors.Join(cause, r.failed(inbox.OpCommit, ended))
+	}
+	return errors.Join(cause, r.failed(inbox.OpCommit, fmt.Errorf("%w: %s; its key was removed again", inbox.ErrTxEnded, committed)))
 }
 
 func (r *delivery) commitError(ctx context.Context, err error) error {

@@ -15,7 +15,7 @@ import (
 	"github.com/watermill-inbox/inbox/testutil"
 )
 
-// servers are the databases whose rows can be locked, by the name of a subtest.
+// onServers are the databases whose rows can be locked, by the name of a subtest.
 func onServers() map[string]reach {
 	return map[string]reach{"PostgreSQL through pgx": throughPgx, "PostgreSQL through pq": throughPq, "MariaDB": onMariaDB}
 }

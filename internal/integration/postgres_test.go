@@ -71,7 +71,7 @@ func postgresSwallow(tables *sqltest.Tables, inserts int) {
 	name := tables.Inbox + "_swallow"
 	tables.Exec("CREATE SEQUENCE " + name)
 	tables.Cleanup("DROP SEQUENCE " + name)
-	tables.Exec(fmt.Sprintf(`CREATE FUNCTION %[1]s() RETURNS trigger LANGUAGE plpgsql AS
+	tables.Exec(fmt.Sprintf(`CREATE FUNCTION %[1]s() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS
 		$$BEGIN IF %[2]d < 0 OR nextval('%[1]s') <= %[2]d THEN RETURN NULL; END IF; RETURN NEW; END$$`, name, inserts))
 	tables.Cleanup("DROP FUNCTION " + name + " CASCADE")
 	tables.Exec(fmt.Sprintf("CREATE TRIGGER %[1]s BEFORE INSERT ON %[2]s FOR EACH ROW EXECUTE FUNCTION %[1]s()", name, tables.Claims()))

@@ -25,6 +25,10 @@ type Database struct {
 	// returns how to open a pool on it. A pool is closed by the test.
 	Place func(t *testing.T) func() *sql.DB
 
+	// Admit lets another role use the tables, and returns how the stores open their
+	// pools as that role. Nil: they open them at Place, as who made the tables.
+	Admit func(t *testing.T, tables *Tables) func() *sql.DB
+
 	// Configure changes the store's settings. Nil: they are as the case wants.
 	Configure func(c *inboxsql.Config)
 
@@ -85,6 +89,10 @@ func (d Database) open(t *testing.T, o testutil.Options) *testutil.Instance {
 	db := pool()
 	s := store(db)
 	tables := create(t, db, s, d.Dialect, table)
+	if d.Admit != nil {
+		place = d.Admit(t, tables)
+		s = store(pool())
+	}
 	in := &testutil.Instance{
 		Store:   s,
 		Again:   func() inbox.Store { return store(pool()) },
