@@ -76,13 +76,13 @@ examples-servers: ## Run the examples that need PostgreSQL
 check: test lint vet tidy-check examples ## Run what CI runs
 
 .PHONY: fuzz
-fuzz: ## Run each fuzz target for FUZZTIME (200000x)
-	@targets=$$(go test -list '^Fuzz' ./...) || { echo "$$targets"; exit 1; }; \
+fuzz: ## Run each fuzz target for FUZZTIME (200000x); those of keys and tables need the databases
+	@$(call each,targets=$$(go test -list '^Fuzz' ./...) || { echo "$$targets"; exit 1; }; \
 	echo "$$targets" | \
-	awk '/^Fuzz/ { name[n++] = $$1 } /^ok/ { while (n) print $$2, name[--n] }' | \
+	awk '/^Fuzz/ { name[n++] = $$1 } /^ok/ { while (n) print $$2 " " name[--n] }' | \
 	while read -r pkg name; do \
 		go test -run '^$$' -fuzz "^$$name\$$" -fuzztime $(FUZZTIME) "$$pkg" </dev/null || exit 1; \
-	done
+	done)
 
 .PHONY: bench
 bench: ## Run the benchmarks, with allocations
