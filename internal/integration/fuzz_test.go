@@ -7,16 +7,11 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"math/rand/v2"
-	"net/url"
 	"strings"
 	"testing"
 
-	"github.com/go-sql-driver/mysql"
-
 	"github.com/watermill-inbox/inbox"
 	"github.com/watermill-inbox/inbox/inboxsql"
-	"github.com/watermill-inbox/inbox/internal/integration/servers"
 	"github.com/watermill-inbox/inbox/internal/sqlitetest"
 )
 
@@ -101,32 +96,9 @@ type fuzzedPlace struct {
 // fuzzedPlaces are one of each database. They need both servers.
 func fuzzedPlaces(f *testing.F) []fuzzedPlace {
 	f.Helper()
-	servers.Postgres.Need(f)
-	servers.MariaDB.Need(f)
-	name := fmt.Sprintf("inbox_fuzz_%012x", rand.Uint64()>>16) //nolint:gosec // a name, not a secret
-	onMariaDB, err := mysql.ParseDSN(servers.MariaDB.Address())
-	if err != nil {
-		f.Fatal(err)
-	}
-	onPostgres, err := url.Parse(servers.Postgres.Address())
-	if err != nil {
-		f.Fatal(err)
-	}
-	for driver, address := range map[string]string{"pgx": servers.Postgres.Address(), "mysql": servers.MariaDB.Address()} {
-		admin := openFor(f, driver, address)
-		if _, err := admin.ExecContext(context.Background(), "CREATE DATABASE "+name); err != nil {
-			f.Fatal(err)
-		}
-		f.Cleanup(func() {
-			if _, err := admin.ExecContext(context.Background(), "DROP DATABASE "+name); err != nil {
-				f.Error(err)
-			}
-		})
-	}
-	onMariaDB.DBName, onPostgres.Path = name, "/"+name
 	places := []fuzzedPlace{
-		{name: "PostgreSQL", quote: `"`, db: openFor(f, "pgx", onPostgres.String())},
-		{name: "MariaDB", quote: "`", db: openFor(f, "mysql", onMariaDB.FormatDSN())},
+		{name: "PostgreSQL", quote: `"`, db: open(f, "pgx", ownPostgres(f))},
+		{name: "MariaDB", quote: "`", db: open(f, "mysql", ownMariaDB(f))},
 		{name: "SQLite", quote: `"`, db: sqlitetest.Open(f, "")},
 	}
 	for i := range places {
@@ -140,20 +112,6 @@ func fuzzedPlaces(f *testing.F) []fuzzedPlace {
 		p.exec(f, "INSERT INTO canary VALUES (1)")
 	}
 	return places
-}
-
-func openFor(f *testing.F, driver, address string) *sql.DB {
-	f.Helper()
-	db, err := sql.Open(driver, address)
-	if err != nil {
-		f.Fatal(err)
-	}
-	f.Cleanup(func() {
-		if err := db.Close(); err != nil {
-			f.Error(err)
-		}
-	})
-	return db
 }
 
 func (p fuzzedPlace) exec(tb testing.TB, statement string) {

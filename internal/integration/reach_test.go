@@ -9,21 +9,21 @@ import (
 )
 
 // open opens a pool that the test closes.
-func open(t *testing.T, driver, dsn string) *sql.DB {
-	t.Helper()
+func open(tb testing.TB, driver, dsn string) *sql.DB {
+	tb.Helper()
 	db, err := sql.Open(driver, dsn)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
-	return closing(t, db)
+	return closing(tb, db)
 }
 
 // closing closes db when the test ends.
-func closing(t *testing.T, db *sql.DB) *sql.DB {
-	t.Helper()
-	t.Cleanup(func() {
+func closing(tb testing.TB, db *sql.DB) *sql.DB {
+	tb.Helper()
+	tb.Cleanup(func() {
 		if err := db.Close(); err != nil {
-			t.Errorf("close the pool: %v", err)
+			tb.Errorf("close the pool: %v", err)
 		}
 	})
 	return db
