@@ -96,6 +96,10 @@ bench-retention: ## Measure what removing old keys costs beside it (needs Postgr
 test-long: ## Run the tests of retention with a million keys, and for a minute (needs the databases)
 	cd internal/integration && INBOX_TEST_LONG=1 go test -count=1 -timeout 30m -v -run 'TestSweepOfManyRows|TestCleanerBesideConsumers' .
 
+.PHONY: crash
+crash: ## Kill workers at each step of a delivery, on each database and broker; prints the matrix (needs all services)
+	cd internal/integration/crash && INBOX_TEST_LONG=1 INBOX_TEST_REQUIRE=all go test -count=1 -timeout 30m .
+
 .PHONY: soak
 soak: ## Run two services for about 20 minutes with all trouble at once; SOAK_SEED repeats it (needs the databases)
 	cd internal/integration/soak && INBOX_TEST_LONG=1 go test -count=1 -timeout 90m -v -run '^TestSoak$$' .
