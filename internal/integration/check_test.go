@@ -1,6 +1,7 @@
 package integration_test
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -29,6 +30,7 @@ func TestCheckAtomicOn(t *testing.T) {
 		do   func(ctx context.Context, db *sql.DB) error // past the transaction, while the handler runs
 		says []string                                    // of the one report; none: there is none
 		more bool                                        // and of another one, by chance
+		wait time.Duration                               // for the handler; 0: as long as a loaded machine may need
 	}
 	past := func(statements ...string) func(context.Context, *sql.DB) error {
 		return func(ctx context.Context, db *sql.DB) error {
@@ -72,6 +74,7 @@ func TestCheckAtomicOn(t *testing.T) {
 			},
 			says: []string{"did not return within 2s", "inboxsql.Tx"},
 			more: true, // the rollback may let the other statement through before it is cancelled
+			wait: 2 * time.Second,
 		},
 	}
 	onPostgres := map[string]plant{
@@ -103,7 +106,7 @@ func TestCheckAtomicOn(t *testing.T) {
 				t.Run(name+", "+planted, func(t *testing.T) {
 					t.Parallel()
 					db := open(t, c.driver, c.dsn(t))
-					check := testutil.Check{DB: db, Store: stocked(t, db, p.set...), Timeout: 2 * time.Second}
+					check := testutil.Check{DB: db, Store: stocked(t, db, p.set...), Timeout: cmp.Or(p.wait, time.Minute)}
 					check.Handler = func(msg *message.Message) ([]*message.Message, error) {
 						if p.do == nil {
 							_, err := exec(msg.Context(), "UPDATE stock SET n = n - 1")
